@@ -12,53 +12,27 @@ mod receiver;
 pub mod reliability_suite;
 mod store;
 
+pub use galley_testing_macros::on_both_engines;
 pub use postgres::{PostgresServer, free_port};
 pub use receiver::{Behaviour, ReceivedRequest, Receiver};
 pub use store::{TestStore, report_skipped};
-#[doc(hidden)]
-pub use tokio;
 
-/// Declares a test that runs on both engines, as `<name>::sqlite` and `<name>::postgres`.
-///
-/// ```text
-/// on_both_engines! {
-///     async fn a_fact_holds(store: TestStore) {
-///         …
-///     }
-/// }
-/// ```
-#[macro_export]
-macro_rules! on_both_engines {
-    ($($(#[$attribute:meta])* async fn $name:ident($store:ident: TestStore) $body:block)*) => {$(
-        $(#[$attribute])*
-        mod $name {
-            #[allow(unused_imports, reason = "a test may need nothing of its module")]
-            use super::*;
+/// Runs a test on a new SQLite database.
+pub fn run_on_sqlite<T: Future<Output = ()>>(test: impl FnOnce(TestStore) -> T) {
+    block_on(test(TestStore::sqlite()));
+}
 
-            async fn on_store($store: $crate::TestStore) $body
-
-            fn on_runtime(test: impl Future<Output = ()>) {
-                $crate::tokio::runtime::Builder::new_multi_thread()
-                    .worker_threads(2)
-                    .enable_all()
-                    .build()
-                    .expect("a runtime can be made")
-                    .block_on(test);
-            }
-
-            #[test]
-            fn sqlite() {
-                on_runtime(on_store($crate::TestStore::sqlite()));
-            }
-
-            #[test]
-            fn postgres() {
-                on_runtime(async {
-                    if let Some(store) = $crate::TestStore::postgres().await {
-                        on_store(store).await;
-                    }
-                });
-            }
+/// Runs a test on a new PostgreSQL database, or reports that it is skipped.
+pub fn run_on_postgres<T: Future<Output = ()>>(test: impl FnOnce(TestStore) -> T) {
+    block_on(async {
+        if let Some(store) = TestStore::postgres().await {
+            test(store).await;
         }
-    )*};
+    });
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().build();
+    runtime.expect("a runtime can be created").block_on(test);
 }

@@ -176,81 +176,92 @@ fn kill_after(mut command: Command, time: Duration) -> bool {
     was_running
 }
 
-on_both_engines! {
-    async fn a_store_is_copied_to_the_other_engine_and_back(store: TestStore) {
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let mut program = serve(&store);
-        fill(&program, pieces(), &receiver).await;
-        let before = seen(&program).await;
-        let there = empty(&store, false).await;
-        let refused = run(&mut copy(&store, &there));
-        assert_eq!(refused.status.code(), Some(1));
-        assert!(stderr(&refused).contains("--live"), "{refused:?}");
-        // A live copy is a snapshot. The later copy is from the stopped store.
-        let living = TestStore::sqlite();
-        let live = tables(&run(copy(&store, &living).arg("--live")));
-        assert_eq!(count(&live, "content_pieces"), pieces());
-        program.terminate();
+#[on_both_engines]
+async fn a_store_is_copied_to_the_other_engine_and_back(store: TestStore) {
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let mut program = serve(&store);
+    fill(&program, pieces(), &receiver).await;
+    let before = seen(&program).await;
+    let there = empty(&store, false).await;
+    let refused = run(&mut copy(&store, &there));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("--live"), "{refused:?}");
+    // A live copy is a snapshot. The later copy is from the stopped store.
+    let living = TestStore::sqlite();
+    let live = tables(&run(copy(&store, &living).arg("--live")));
+    assert_eq!(count(&live, "content_pieces"), pieces());
+    program.terminate();
 
-        let first = tables(&run(&mut copy(&store, &there)));
-        for (table, rows) in [("content_pieces", pieces()), ("content_piece_variants", pieces()),
-            ("content_piece_variant_contents", pieces()), ("content_piece_tags", pieces()),
-            ("content_piece_members", pieces()), ("content_groups", 3),
-            ("key_check", 1), ("idempotency_keys", pieces())] {
-            assert_eq!(count(&first, table), rows, "{table}: {first:#?}");
-        }
-        assert!(count(&first, "events") > 2 * pieces(), "{first:#?}");
-        assert!(count(&first, "event_matches") + count(&first, "deliveries") > 0, "{first:#?}");
-        let again = run(&mut copy(&store, &there));
-        assert_eq!(again.status.code(), Some(1));
-        assert!(stderr(&again).contains("is not empty"), "{again:?}");
-
-        let back = empty(&store, true).await;
-        assert_eq!(tables(&run(&mut copy(&there, &back))), first);
-        for copied in [&there, &back] {
-            let mut program = serve(copied);
-            for (now, before) in seen(&program).await.iter().zip(&before) {
-                assert_eq!(now, before);
-            }
-            let webhook = program.get("/webhooks/list").await[0]["id"].clone();
-            send(&program, Method::PUT, "/webhooks", &json!({"id": webhook, "enabled": true})).await;
-            let came = receiver.wait_for(1).await;
-            assert!(!came[0].field("webhook-signature").is_empty());
-            program.terminate();
-        }
+    let first = tables(&run(&mut copy(&store, &there)));
+    for (table, rows) in [
+        ("content_pieces", pieces()),
+        ("content_piece_variants", pieces()),
+        ("content_piece_variant_contents", pieces()),
+        ("content_piece_tags", pieces()),
+        ("content_piece_members", pieces()),
+        ("content_groups", 3),
+        ("key_check", 1),
+        ("idempotency_keys", pieces()),
+    ] {
+        assert_eq!(count(&first, table), rows, "{table}: {first:#?}");
     }
+    assert!(count(&first, "events") > 2 * pieces(), "{first:#?}");
+    assert!(count(&first, "event_matches") + count(&first, "deliveries") > 0, "{first:#?}");
+    let again = run(&mut copy(&store, &there));
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("is not empty"), "{again:?}");
 
-    async fn an_interrupted_copy_starts_over(store: TestStore) {
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let mut program = serve(&store);
-        fill(&program, pieces(), &receiver).await;
+    let back = empty(&store, true).await;
+    assert_eq!(tables(&run(&mut copy(&there, &back))), first);
+    for copied in [&there, &back] {
+        let mut program = serve(copied);
+        for (now, before) in seen(&program).await.iter().zip(&before) {
+            assert_eq!(now, before);
+        }
+        let webhook = program.get("/webhooks/list").await[0]["id"].clone();
+        send(&program, Method::PUT, "/webhooks", &json!({"id": webhook, "enabled": true})).await;
+        let came = receiver.wait_for(1).await;
+        assert!(!came[0].field("webhook-signature").is_empty());
         program.terminate();
-        let there = empty(&store, false).await;
-        let mut killed = 0;
-        for ms in [1, 5, 10, 20, 40, 80] {
-            if !kill_after(copy(&store, &there), Duration::from_millis(ms)) {
-                break;
-            }
-            killed += 1;
-        }
-        assert!(killed > 0);
-        // The copy is complete if the last kill came after its end. Otherwise the target is empty.
-        let last = run(&mut copy(&store, &there));
-        if !last.status.success() {
-            assert!(stderr(&last).contains("is not empty"), "{last:?}");
-        }
-        let back = TestStore::sqlite();
-        let copied = tables(&run(&mut copy(&there, &back)));
-        assert_eq!(tables(&run(&mut copy(&store, &TestStore::sqlite()))), copied);
-        assert!(!Path::new(&format!("{}.unfinished", data_dir(&back).join("galley.db").display())).exists());
     }
+}
 
-    async fn a_backup_under_load_contains_all_acknowledged_writes(store: TestStore) {
-        let program = serve(&store);
-        let group = program.group().await;
-        let stop = Arc::new(AtomicBool::new(false));
-        let answered: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
-        let clients: Vec<_> = (0..4).map(|client_number| {
+#[on_both_engines]
+async fn an_interrupted_copy_starts_over(store: TestStore) {
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let mut program = serve(&store);
+    fill(&program, pieces(), &receiver).await;
+    program.terminate();
+    let there = empty(&store, false).await;
+    let mut killed = 0;
+    for ms in [1, 5, 10, 20, 40, 80] {
+        if !kill_after(copy(&store, &there), Duration::from_millis(ms)) {
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed > 0);
+    // The copy is complete if the last kill came after its end. Otherwise the target is empty.
+    let last = run(&mut copy(&store, &there));
+    if !last.status.success() {
+        assert!(stderr(&last).contains("is not empty"), "{last:?}");
+    }
+    let back = TestStore::sqlite();
+    let copied = tables(&run(&mut copy(&there, &back)));
+    assert_eq!(tables(&run(&mut copy(&store, &TestStore::sqlite()))), copied);
+    assert!(
+        !Path::new(&format!("{}.unfinished", data_dir(&back).join("galley.db").display())).exists()
+    );
+}
+
+#[on_both_engines]
+async fn a_backup_under_load_contains_all_acknowledged_writes(store: TestStore) {
+    let program = serve(&store);
+    let group = program.group().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let answered: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let clients: Vec<_> = (0..4)
+        .map(|client_number| {
             let (url, group) = (program.url.clone(), group.clone());
             let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
             tokio::spawn(async move {
@@ -260,144 +271,158 @@ on_both_engines! {
                         break;
                     }
                     let body = piece(&group, &format!("c{client_number}-{number}"), "<p>text</p>");
-                    let request = client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
+                    let request =
+                        client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
                     let made = request.json(&body).send().await.unwrap();
                     assert_eq!(made.status(), StatusCode::CREATED);
                     let id = made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
                     answered.lock().unwrap().push(id);
                 }
             })
-        }).collect();
-        let mut backups = Vec::new();
-        for number in 0..3 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            let before = answered.lock().unwrap().clone();
-            let file = store.directory().join(format!("{number}.backup"));
-            let output = run(command(&store).arg("backup").arg(&file));
-            assert!(output.status.success(), "{output:?}");
-            assert!(stdout(&output).contains("The backup does not contain the key"), "{output:?}");
-            backups.push((file, before));
-        }
-        stop.store(true, Ordering::Relaxed);
-        for client in clients {
-            client.await.unwrap();
-        }
-        drop(program);
-        assert!(backups[1].1.len() > backups[0].1.len(), "it was written to");
-        for (file, before) in &backups {
-            let verified = run(command(&store).arg("verify").arg(file));
-            let rows = count(&tables(&verified), "content_pieces");
-            assert!(rows >= before.len(), "{verified:?}");
-            for same in [true, false] {
-                let target = empty(&store, same).await;
-                let restored = run(command(&target).arg("restore").arg(file));
-                assert!(restored.status.success(), "{restored:?}");
-                let again = run(command(&target).arg("restore").arg(file));
-                assert_eq!(again.status.code(), Some(1));
-                assert!(stderr(&again).contains("is not empty"), "{again:?}");
-                let program = serve(&target);
-                let there = program.pieces("content=true").await;
-                assert_eq!(there.len(), rows);
-                let there: std::collections::HashSet<_> =
-                    there.iter().map(|piece| piece["id"].as_str().unwrap()).collect();
-                assert!(before.iter().all(|id| there.contains(id.as_str())));
-            }
+        })
+        .collect();
+    let mut backups = Vec::new();
+    for number in 0..3 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let before = answered.lock().unwrap().clone();
+        let file = store.directory().join(format!("{number}.backup"));
+        let output = run(command(&store).arg("backup").arg(&file));
+        assert!(output.status.success(), "{output:?}");
+        assert!(stdout(&output).contains("The backup does not contain the key"), "{output:?}");
+        backups.push((file, before));
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    drop(program);
+    assert!(backups[1].1.len() > backups[0].1.len(), "it was written to");
+    for (file, before) in &backups {
+        let verified = run(command(&store).arg("verify").arg(file));
+        let rows = count(&tables(&verified), "content_pieces");
+        assert!(rows >= before.len(), "{verified:?}");
+        for same in [true, false] {
+            let target = empty(&store, same).await;
+            let restored = run(command(&target).arg("restore").arg(file));
+            assert!(restored.status.success(), "{restored:?}");
+            let again = run(command(&target).arg("restore").arg(file));
+            assert_eq!(again.status.code(), Some(1));
+            assert!(stderr(&again).contains("is not empty"), "{again:?}");
+            let program = serve(&target);
+            let there = program.pieces("content=true").await;
+            assert_eq!(there.len(), rows);
+            let there: std::collections::HashSet<_> =
+                there.iter().map(|piece| piece["id"].as_str().unwrap()).collect();
+            assert!(before.iter().all(|id| there.contains(id.as_str())));
         }
     }
+}
 
-    async fn concurrent_backups_to_one_file_leave_one_valid_backup(store: TestStore) {
-        let program = serve(&store);
-        let receiver = Receiver::start(Behaviour::Status(204)).await;
-        fill(&program, 20, &receiver).await;
-        let file = store.directory().join("same.galley-backup");
-        for _ in 0..5 {
-            let start = || {
-                let mut command = command(&store);
-                command.arg("backup").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-            };
-            let children: Vec<_> = (0..3).map(|_| start()).collect();
-            let outputs: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
-            assert!(outputs.iter().any(|output| output.status.success()), "{outputs:?}");
-            let verified = run(command(&store).arg("verify").arg(&file));
-            assert!(verified.status.success(), "{verified:?} {outputs:?}");
-            std::fs::remove_file(&file).unwrap();
-            let left = store.directory().join("same.galley-backup.unfinished");
-            // A leftover file of a killed backup is overwritten. Any other file stays untouched.
-            std::fs::write(&left, "left behind").unwrap();
-            assert!(run(command(&store).arg("backup").arg(&file)).status.success());
-            let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
-            assert_eq!(mode & 0o777, 0o600);
-            std::fs::remove_file(&file).unwrap();
-            let precious = store.directory().join("precious");
-            std::fs::write(&precious, "precious").unwrap();
-            std::os::unix::fs::symlink(&precious, &left).unwrap();
-            let refused = run(command(&store).arg("backup").arg(&file));
-            assert!(
-                stderr(&refused).contains("is a link or not a regular file: remove it"),
-                "{refused:?}"
-            );
-            assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
-            std::fs::remove_file(&left).unwrap();
-            std::os::unix::fs::symlink("nowhere", &file).unwrap();
-            let refused = run(command(&store).arg("backup").arg(&file));
-            assert!(stderr(&refused).contains("the file exists already"), "{refused:?}");
-            std::fs::remove_file(&file).unwrap();
-            assert!(!store.directory().join("same.galley-backup.unfinished").exists());
-        }
-    }
-
-    async fn invalid_backups_are_rejected_without_changes(store: TestStore) {
-        let mut program = serve(&store);
-        program.terminate();
-        let file = store.directory().join("a.backup");
+#[on_both_engines]
+async fn concurrent_backups_to_one_file_leave_one_valid_backup(store: TestStore) {
+    let program = serve(&store);
+    let receiver = Receiver::start(Behaviour::Status(204)).await;
+    fill(&program, 20, &receiver).await;
+    let file = store.directory().join("same.galley-backup");
+    for _ in 0..5 {
+        let start = || {
+            let mut command = command(&store);
+            command
+                .arg("backup")
+                .arg(&file)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let children: Vec<_> = (0..3).map(|_| start()).collect();
+        let outputs: Vec<_> =
+            children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        assert!(outputs.iter().any(|output| output.status.success()), "{outputs:?}");
+        let verified = run(command(&store).arg("verify").arg(&file));
+        assert!(verified.status.success(), "{verified:?} {outputs:?}");
+        std::fs::remove_file(&file).unwrap();
+        let left = store.directory().join("same.galley-backup.unfinished");
+        // A leftover file of a killed backup is overwritten. Any other file stays untouched.
+        std::fs::write(&left, "left behind").unwrap();
         assert!(run(command(&store).arg("backup").arg(&file)).status.success());
-        let whole = std::fs::read(&file).unwrap();
-        let again = run(command(&store).arg("backup").arg(&file));
-        assert_eq!(again.status.code(), Some(1));
-        assert_eq!(std::fs::read(&file).unwrap(), whole, "it stays as it is");
-        let other = TestStore::sqlite();
-        let bad = store.directory().join("bad");
-        let mut damaged = whole.clone();
-        let middle = damaged.len() / 2;
-        damaged[middle..middle + 4096].fill(0xff);
-        let mut foreign = whole[..100].to_vec();
-        foreign.extend(vec![0; 3996]);
-        for bytes in [&b""[..], b"text", &whole[..whole.len() / 2], &damaged, &foreign] {
-            std::fs::write(&bad, bytes).unwrap();
-            for verb in ["verify", "restore"] {
-                let output = run(command(&other).arg(verb).arg(&bad));
-                assert_eq!(output.status.code(), Some(1), "{verb} {}: {output:?}", bytes.len());
-                assert!(stderr(&output).contains("bad"), "{output:?}");
-                assert_eq!(stderr(&output).trim().lines().count(), 1, "{output:?}");
-            }
-            assert!(!data_dir(&other).join("galley.db").exists());
-        }
-        // A trigger in a backup would run in the server.
-        std::fs::write(&bad, &whole).unwrap();
-        rusqlite::Connection::open(&bad).unwrap().execute_batch(
-            "CREATE TRIGGER evil AFTER INSERT ON tokens BEGIN DELETE FROM events; END").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::remove_file(&file).unwrap();
+        let precious = store.directory().join("precious");
+        std::fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &left).unwrap();
+        let refused = run(command(&store).arg("backup").arg(&file));
+        assert!(
+            stderr(&refused).contains("is a link or not a regular file: remove it"),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+        std::fs::remove_file(&left).unwrap();
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        let refused = run(command(&store).arg("backup").arg(&file));
+        assert!(stderr(&refused).contains("the file exists already"), "{refused:?}");
+        std::fs::remove_file(&file).unwrap();
+        assert!(!store.directory().join("same.galley-backup.unfinished").exists());
+    }
+}
+
+#[on_both_engines]
+async fn invalid_backups_are_rejected_without_changes(store: TestStore) {
+    let mut program = serve(&store);
+    program.terminate();
+    let file = store.directory().join("a.backup");
+    assert!(run(command(&store).arg("backup").arg(&file)).status.success());
+    let whole = std::fs::read(&file).unwrap();
+    let again = run(command(&store).arg("backup").arg(&file));
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(std::fs::read(&file).unwrap(), whole, "it stays as it is");
+    let other = TestStore::sqlite();
+    let bad = store.directory().join("bad");
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 4096].fill(0xff);
+    let mut foreign = whole[..100].to_vec();
+    foreign.extend(vec![0; 3996]);
+    for bytes in [&b""[..], b"text", &whole[..whole.len() / 2], &damaged, &foreign] {
+        std::fs::write(&bad, bytes).unwrap();
         for verb in ["verify", "restore"] {
             let output = run(command(&other).arg(verb).arg(&bad));
-            assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
-            assert!(stderr(&output).contains("evil differs"), "{output:?}");
-        }
-        // Values whose type differs from their column's.
-        std::fs::write(&bad, &whole).unwrap();
-        rusqlite::Connection::open(&bad).unwrap()
-            .execute_batch("UPDATE content_groups SET name = x'ff00'").unwrap();
-        for verb in ["verify", "restore"] {
-            let output = run(command(&other).arg(verb).arg(&bad));
-            assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+            assert_eq!(output.status.code(), Some(1), "{verb} {}: {output:?}", bytes.len());
+            assert!(stderr(&output).contains("bad"), "{output:?}");
+            assert_eq!(stderr(&output).trim().lines().count(), 1, "{output:?}");
         }
         assert!(!data_dir(&other).join("galley.db").exists());
-        for wrong in ["mysql://u:s3cret@x", "POSTGRES://u:s3cret@x", "", "sqlite:"] {
-            let output = run(command(&store).args(["copy", "--from", wrong, "--to", &url(&other)]));
-            assert!(!stderr(&output).contains("s3cret"), "{output:?}");
-            assert_eq!(output.status.code(), Some(1), "{output:?}");
-        }
-        let output = run(command(&store).args(["copy", "--from", &url(&store), "--to", &url(&store)]));
-        assert!(stderr(&output).contains("the same store"), "{output:?}");
-        let missing = run(command(&other).arg("verify").arg("none"));
-        assert!(stderr(&missing).contains("none"), "{missing:?}");
     }
+    // A trigger in a backup would run in the server.
+    std::fs::write(&bad, &whole).unwrap();
+    rusqlite::Connection::open(&bad)
+        .unwrap()
+        .execute_batch("CREATE TRIGGER evil AFTER INSERT ON tokens BEGIN DELETE FROM events; END")
+        .unwrap();
+    for verb in ["verify", "restore"] {
+        let output = run(command(&other).arg(verb).arg(&bad));
+        assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+        assert!(stderr(&output).contains("evil differs"), "{output:?}");
+    }
+    // Values whose type differs from their column's.
+    std::fs::write(&bad, &whole).unwrap();
+    rusqlite::Connection::open(&bad)
+        .unwrap()
+        .execute_batch("UPDATE content_groups SET name = x'ff00'")
+        .unwrap();
+    for verb in ["verify", "restore"] {
+        let output = run(command(&other).arg(verb).arg(&bad));
+        assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+    }
+    assert!(!data_dir(&other).join("galley.db").exists());
+    for wrong in ["mysql://u:s3cret@x", "POSTGRES://u:s3cret@x", "", "sqlite:"] {
+        let output = run(command(&store).args(["copy", "--from", wrong, "--to", &url(&other)]));
+        assert!(!stderr(&output).contains("s3cret"), "{output:?}");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+    let output = run(command(&store).args(["copy", "--from", &url(&store), "--to", &url(&store)]));
+    assert!(stderr(&output).contains("the same store"), "{output:?}");
+    let missing = run(command(&other).arg("verify").arg("none"));
+    assert!(stderr(&missing).contains("none"), "{missing:?}");
 }

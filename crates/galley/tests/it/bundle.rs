@@ -164,265 +164,303 @@ async fn seen(program: &Program) -> Vec<String> {
     seen
 }
 
-on_both_engines! {
-    async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
-        let program = serve(&store);
-        fill(&program, &store, 20).await;
-        let folder = store.directory().join("bundle");
-        let export = |store: &TestStore, folder: &Path| {
-            let output = run(command(store).arg("export").arg(folder).args(["--format", "json"]));
-            assert!(output.status.success(), "{output:?}");
-            stdout(&output).lines().next().unwrap().to_owned()
-        };
-        assert!(export(&store, &folder).starts_with("22 pieces: "));
-        assert_eq!(export(&store, &folder), "22 pieces: 0 files written, 0 removed");
-        // The permissions are restricted also in an existing folder that other users may enter.
-        let open = store.directory().join("open");
-        std::fs::create_dir(&open).unwrap();
-        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
-        export(&store, &open);
-        for file in walk(&open) {
-            let (mode, owners) = (std::fs::metadata(&file).unwrap().mode(), if file.is_dir() { 0o700 } else { 0o600 });
-            assert_eq!(mode & 0o777, owners, "{}", file.display());
-        }
-        let exported = files(&folder);
-        for secret in ["whsec_", "galley_h"] {
-            assert!(exported.iter().all(|(_, text)| !text.contains(secret)), "{secret}");
-        }
-
-        let other = another(&store).await;
-        let import = || run(command(&other).arg("import").arg(&folder));
-        let first = import();
-        assert!(first.status.success(), "{first:?}");
-        assert!(
-            stdout(&first).contains("22 pieces, 0 existed already, 0 with problems"),
-            "{first:?}"
-        );
-        let token = run(command(&other).args(["token", "create"]));
-        let token = stdout(&token).trim().to_owned();
-        let mut restored = command(&other);
-        restored.args(["serve", "--listen", "127.0.0.1:0"]);
-        let mut restored = Program::start(restored);
-        restored.token = token;
-        assert_eq!(seen(&restored).await, seen(&program).await);
-        let webhooks = restored.get("/webhooks/list").await;
-        for (index, reason) in ["requested", "group_deleted"].into_iter().enumerate() {
-            let webhook = &webhooks[index];
-            assert_eq!((&webhook["enabled"], &webhook["disabledReason"]), (&json!(false), &json!(reason)), "{webhook}");
-        }
-        // The webhook gets no deliveries for restored pieces.
-        let id = webhooks[0]["id"].as_str().unwrap();
-        assert_eq!(restored.get(&format!("/webhooks/deliveries?webhookId={id}")).await, json!([]));
-
-        let event = last_event(&restored).await;
-        let again = import();
-        assert!(
-            stdout(&again).contains("0 pieces, 22 existed already, 0 with problems"),
-            "{again:?}"
-        );
-        assert_eq!(last_event(&restored).await, event);
-        let second = other.directory().join("second");
-        export(&other, &second);
-        let without_hooks = |files: Vec<(String, String)>| -> Vec<_> { files.into_iter().filter(|(name, _)| name != "webhooks.json").collect() };
-        assert_eq!(without_hooks(files(&second)), without_hooks(exported));
-
-        // Deleted pieces are restored, and changed ones stay.
-        let pieces = restored.get("/content-pieces/list").await;
-        let id = pieces[3]["id"].as_str().unwrap();
-        let response = restored.request(Method::GET, &format!("/content-pieces?id={id}"));
-        let old = response.send().await.unwrap().headers()["etag"].clone();
-        restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
-        send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
-        let third = import();
-        assert!(
-            stdout(&third).contains("1 piece, 21 existed already, 0 with problems"),
-            "{third:?}"
-        );
-        let after = restored.get("/content-pieces/list").await;
-        assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
-        // No entity tag from before the deletion matches the restored piece.
-        let path = format!("/content-pieces?id={id}");
-        let response = restored.request(Method::GET, &path).send().await.unwrap();
-        let new = response.headers()["etag"].clone();
-        let put = async |tag: &reqwest::header::HeaderValue, title: &str| {
-            let request = restored.request(Method::PUT, "/content-pieces").header("if-match", tag);
-            request.json(&json!({"id": id, "title": title})).send().await.unwrap().status()
-        };
-        assert_eq!(put(&old, "Old").await, 412);
-        assert_eq!(put(&new, "New").await, 204);
-    }
-
-    async fn an_interrupted_restore_continues(store: TestStore) {
-        let program = serve(&store);
-        fill(&program, &store, 60).await;
-        let folder = store.directory().join("bundle");
-        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
-        let other = another(&store).await;
-        // Each kill comes a little later, until one import completes.
-        let mut killed = 0;
-        for wait in (5..).step_by(15) {
-            let mut child = command(&other).arg("import").arg(&folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(wait));
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
-            killed += 1;
-        }
-        assert!(killed > 1, "hardly an import was stopped: {killed}");
-        let last = run(command(&other).arg("import").arg(&folder));
-        assert!(last.status.success(), "{last:?}");
-        let second = other.directory().join("second");
-        assert!(run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success());
-        let pieces = |folder: &Path| files(&folder.join("pieces"));
-        assert_eq!(pieces(&second), pieces(&folder));
-    }
-
-    async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
-        let program = serve(&store);
-        fill(&program, &store, 4).await;
-        let folder = store.directory().join("bundle");
-        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
-        let pieces: Vec<_> = files(&folder).into_iter().filter(|(name, _)| name.starts_with("pieces/")).collect();
-        let full: Vec<_> = pieces.iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
-        let change = |index: usize, from: &str, to: &str| {
-            let (name, text) = full[index];
-            assert!(text.contains(from), "{text}");
-            write(&folder.join(name), text.replacen(from, to, 1));
-        };
-        change(0, "\"title\": \"T ", "\"title\": \"\", \"x\": \"");
-        change(1, "\"cg_", "\"cg_0");
-        change(2, "\"href\": \"/x\"", "\"href\": \"javascript:alert(1)\"");
-        change(3, "\"description\": \"<b>a</b>", "\"description\": \"<script>x</script><b>a</b>");
-        let other = another(&store).await;
-        let output = run(command(&other).arg("import").arg(&folder));
-        assert_eq!(output.status.code(), Some(1));
-        assert!(
-            stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"),
-            "{output:?}"
-        );
-        let told = stderr(&output);
-        assert!(full[..3].iter().all(|(name, _)| told.contains(&format!("{name}:"))), "{told}");
-        let second = other.directory().join("second");
-        assert!(run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success());
-        for (name, text) in files(&second) {
-            assert!(!text.contains("javascript:") && !text.contains("<script"), "{name}: {text}");
-        }
-
-        // The workspace's data is written completely or not at all.
-        for (name, from, to, problem) in [
-            ("roles.json", ",\n    \"baseType\": \"admin\"", "", "no member with a user is an Admin"),
-            ("roles.json", "\"admin\"", "\"viewer\"", "viewer occurs twice"),
-            ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
-            ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
-            ("groups.json", "[", "[[", "groups.json:2:"),
-            ("tags.json", "teal", "beige", "tags.json: tag_"),
-            ("tags.json", "[", "[{\"id\":\"tag_00000000000000000000000000\",\"label\":\"a\",\"color\":\"teal\"},{\"id\":\"tag_00000000000000000000000000\",\"label\":\"b\",\"color\":\"teal\"},", "tags.json: tag_00000000000000000000000000 occurs twice"),
-            ("roles.json", "\"workspace:write\"", "\"workspace:read\"", "an Admin has all permissions"),
-            ("members.json", "\"invitedEmail\": \"bo@example.org\",", "", "neither user nor invitedEmail"),
-            ("webhooks.json", "contentPieceAdded", "somethingElse", "webhooks.json: wh"),
-            ("galley.json", "\"galleyBundle\": 1", "\"galleyBundle\": 99", "newer galley"),
-        ] {
-            let path = folder.join(name);
-            let text = std::fs::read_to_string(&path).unwrap();
-            assert!(text.contains(from), "{name}: {text}");
-            write(&path, text.replacen(from, to, 1));
-            let empty = TestStore::sqlite();
-            let output = run(command(&empty).arg("import").arg(&folder));
-            assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
-            assert!(stderr(&output).contains(problem), "{name}: {output:?}");
-            assert!(!data_dir(&empty).exists(), "{name}");
-            write(&path, text);
-        }
-        let whole = std::fs::read_to_string(folder.join("members.json")).unwrap();
-        write(&folder.join("members.json"), whole.replace("\"invitedEmail\": \"bo@", "\"invitedEmail\": \"ann@"));
-        for arguments in [&["--dry-run"][..], &[]] {
-            let empty = TestStore::sqlite();
-            assert!(run(command(&empty).arg("init")).status.success());
-            let output = run(command(&empty).arg("import").arg(&folder).args(arguments));
-            assert!(stderr(&output).contains("the same person is a member"), "{output:?}");
-        }
-        write(&folder.join("members.json"), whole);
-        let whole = "a bundle contains a whole workspace";
-        for (flags, expected) in [
-            (&["--url", "http://127.0.0.1:1", "--token", "x"][..], "a bundle is restored with its ids"),
-            (&["--groups"], whole),
-            (&["--group", "Posts"], whole),
-        ] {
-            let output = run(command(&other).arg("import").arg(&folder).args(flags));
-            assert!(stderr(&output).contains(expected), "{output:?}");
-        }
-    }
-
-    async fn conflicting_resources_are_reported_by_file(store: TestStore) {
-        let program = serve(&store);
-        fill(&program, &store, 2).await;
-        let folder = store.directory().join("bundle");
-        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
-        let variants = program.get("/variants/list").await;
-        let id = variants[0]["id"].as_str().unwrap();
-        program.request(Method::DELETE, &format!("/variants?id={id}")).send().await.unwrap();
-        create(&program, "/variants", json!({"key": "de", "label": "German again"})).await;
-        for arguments in [&["--dry-run"][..], &[]] {
-            let output = run(command(&store).arg("import").arg(&folder).args(arguments));
-            assert_eq!(output.status.code(), Some(1));
-            assert!(stderr(&output).contains(&format!("variants.json: {id}: ")), "{output:?}");
-        }
-    }
-
-    async fn bundle_pieces_are_validated_like_requests(store: TestStore) {
-        let program = serve(&store);
-        fill(&program, &store, 4).await;
-        let folder = store.directory().join("bundle");
-        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
-        let of_pieces: Vec<_> = files(&folder).into_iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
-        // A duplicate tag, and too many tags.
-        let tag = program.get("/tags/list").await[0]["id"].to_string();
-        let tags = |index: usize, tags: String| {
-            let (name, text) = &of_pieces[index];
-            let before = format!("\"tags\": [\n    {tag}\n  ]");
-            assert!(text.contains(&before), "{text}");
-            write(&folder.join(name), text.replacen(&before, &format!("\"tags\": [{tags}]"), 1));
-        };
-        tags(0, format!("{tag}, {tag}"));
-        let many: Vec<_> = (0..101).map(|number| format!("\"tag_000000000000000000000000{:02}\"", number % 100)).chain([tag.clone(), tag.clone()]).collect();
-        tags(1, many.join(","));
-        // One file is missing, and one is a link to an endless device.
-        std::fs::remove_file(folder.join(&of_pieces[2].0)).unwrap();
-        std::fs::remove_file(folder.join(&of_pieces[3].0)).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", folder.join(&of_pieces[3].0)).unwrap();
-        let other = another(&store).await;
-        let output = run(command(&other).arg("import").arg(&folder));
-        assert!(
-            stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"),
-            "{output:?}"
-        );
-        let told = stderr(&output);
-        for (index, problem) in [
-            (1, "tags must have at most 100 items"),
-            (2, "is missing"),
-            (3, "is not a regular file"),
-        ] {
-            assert!(told.contains(&format!("{}: {problem}", of_pieces[index].0)), "{told}");
-        }
-    }
-
-    async fn an_export_does_not_replace_one_of_another_format(store: TestStore) {
-        let program = serve(&store);
-        create(&program, "/content-pieces", json!({"title": "T", "slug": "t", "tags": [], "members": [], "contentGroupId": program.group().await})).await;
-        let bundle = store.directory().join("bundle");
-        let markdown = store.directory().join("markdown");
-        let export = |folder: &Path, format: &str| run(command(&store).arg("export").arg(folder).args(["--format", format]));
-        assert!(export(&bundle, "json").status.success());
-        let group = program.get("/content-groups/list").await[0]["name"].as_str().unwrap().to_owned();
-        let output = run(command(&store).arg("export").arg(&markdown).args(["--group", &group]));
+#[on_both_engines]
+async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
+    let program = serve(&store);
+    fill(&program, &store, 20).await;
+    let folder = store.directory().join("bundle");
+    let export = |store: &TestStore, folder: &Path| {
+        let output = run(command(store).arg("export").arg(folder).args(["--format", "json"]));
         assert!(output.status.success(), "{output:?}");
-        let before = (files(&bundle), files(&markdown));
-        let output = run(command(&store).arg("export").arg(&bundle).args(["--group", &group]));
-        assert!(stderr(&output).contains("contains a bundle"), "{output:?}");
-        let output = export(&markdown, "json");
-        assert!(stderr(&output).contains("contains Markdown files"), "{output:?}");
-        assert_eq!((files(&bundle), files(&markdown)), before);
+        stdout(&output).lines().next().unwrap().to_owned()
+    };
+    assert!(export(&store, &folder).starts_with("22 pieces: "));
+    assert_eq!(export(&store, &folder), "22 pieces: 0 files written, 0 removed");
+    // The permissions are restricted also in an existing folder that other users may enter.
+    let open = store.directory().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
+    export(&store, &open);
+    for file in walk(&open) {
+        let (mode, owners) =
+            (std::fs::metadata(&file).unwrap().mode(), if file.is_dir() { 0o700 } else { 0o600 });
+        assert_eq!(mode & 0o777, owners, "{}", file.display());
     }
+    let exported = files(&folder);
+    for secret in ["whsec_", "galley_h"] {
+        assert!(exported.iter().all(|(_, text)| !text.contains(secret)), "{secret}");
+    }
+
+    let other = another(&store).await;
+    let import = || run(command(&other).arg("import").arg(&folder));
+    let first = import();
+    assert!(first.status.success(), "{first:?}");
+    assert!(stdout(&first).contains("22 pieces, 0 existed already, 0 with problems"), "{first:?}");
+    let token = run(command(&other).args(["token", "create"]));
+    let token = stdout(&token).trim().to_owned();
+    let mut restored = command(&other);
+    restored.args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut restored = Program::start(restored);
+    restored.token = token;
+    assert_eq!(seen(&restored).await, seen(&program).await);
+    let webhooks = restored.get("/webhooks/list").await;
+    for (index, reason) in ["requested", "group_deleted"].into_iter().enumerate() {
+        let webhook = &webhooks[index];
+        assert_eq!(
+            (&webhook["enabled"], &webhook["disabledReason"]),
+            (&json!(false), &json!(reason)),
+            "{webhook}"
+        );
+    }
+    // The webhook gets no deliveries for restored pieces.
+    let id = webhooks[0]["id"].as_str().unwrap();
+    assert_eq!(restored.get(&format!("/webhooks/deliveries?webhookId={id}")).await, json!([]));
+
+    let event = last_event(&restored).await;
+    let again = import();
+    assert!(stdout(&again).contains("0 pieces, 22 existed already, 0 with problems"), "{again:?}");
+    assert_eq!(last_event(&restored).await, event);
+    let second = other.directory().join("second");
+    export(&other, &second);
+    let without_hooks = |files: Vec<(String, String)>| -> Vec<_> {
+        files.into_iter().filter(|(name, _)| name != "webhooks.json").collect()
+    };
+    assert_eq!(without_hooks(files(&second)), without_hooks(exported));
+
+    // Deleted pieces are restored, and changed ones stay.
+    let pieces = restored.get("/content-pieces/list").await;
+    let id = pieces[3]["id"].as_str().unwrap();
+    let response = restored.request(Method::GET, &format!("/content-pieces?id={id}"));
+    let old = response.send().await.unwrap().headers()["etag"].clone();
+    restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
+    send(
+        &restored,
+        Method::PUT,
+        "/content-pieces",
+        &json!({"id": pieces[4]["id"], "title": "Changed"}),
+    )
+    .await;
+    let third = import();
+    assert!(stdout(&third).contains("1 piece, 21 existed already, 0 with problems"), "{third:?}");
+    let after = restored.get("/content-pieces/list").await;
+    assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
+    // No entity tag from before the deletion matches the restored piece.
+    let path = format!("/content-pieces?id={id}");
+    let response = restored.request(Method::GET, &path).send().await.unwrap();
+    let new = response.headers()["etag"].clone();
+    let put = async |tag: &reqwest::header::HeaderValue, title: &str| {
+        let request = restored.request(Method::PUT, "/content-pieces").header("if-match", tag);
+        request.json(&json!({"id": id, "title": title})).send().await.unwrap().status()
+    };
+    assert_eq!(put(&old, "Old").await, 412);
+    assert_eq!(put(&new, "New").await, 204);
+}
+
+#[on_both_engines]
+async fn an_interrupted_restore_continues(store: TestStore) {
+    let program = serve(&store);
+    fill(&program, &store, 60).await;
+    let folder = store.directory().join("bundle");
+    assert!(
+        run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success()
+    );
+    let other = another(&store).await;
+    // Each kill comes a little later, until one import completes.
+    let mut killed = 0;
+    for wait in (5..).step_by(15) {
+        let mut child = command(&other)
+            .arg("import")
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+    }
+    assert!(killed > 1, "hardly an import was stopped: {killed}");
+    let last = run(command(&other).arg("import").arg(&folder));
+    assert!(last.status.success(), "{last:?}");
+    let second = other.directory().join("second");
+    assert!(
+        run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success()
+    );
+    let pieces = |folder: &Path| files(&folder.join("pieces"));
+    assert_eq!(pieces(&second), pieces(&folder));
+}
+
+#[on_both_engines]
+async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
+    let program = serve(&store);
+    fill(&program, &store, 4).await;
+    let folder = store.directory().join("bundle");
+    assert!(
+        run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success()
+    );
+    let pieces: Vec<_> =
+        files(&folder).into_iter().filter(|(name, _)| name.starts_with("pieces/")).collect();
+    let full: Vec<_> = pieces.iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
+    let change = |index: usize, from: &str, to: &str| {
+        let (name, text) = full[index];
+        assert!(text.contains(from), "{text}");
+        write(&folder.join(name), text.replacen(from, to, 1));
+    };
+    change(0, "\"title\": \"T ", "\"title\": \"\", \"x\": \"");
+    change(1, "\"cg_", "\"cg_0");
+    change(2, "\"href\": \"/x\"", "\"href\": \"javascript:alert(1)\"");
+    change(3, "\"description\": \"<b>a</b>", "\"description\": \"<script>x</script><b>a</b>");
+    let other = another(&store).await;
+    let output = run(command(&other).arg("import").arg(&folder));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"), "{output:?}");
+    let told = stderr(&output);
+    assert!(full[..3].iter().all(|(name, _)| told.contains(&format!("{name}:"))), "{told}");
+    let second = other.directory().join("second");
+    assert!(
+        run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success()
+    );
+    for (name, text) in files(&second) {
+        assert!(!text.contains("javascript:") && !text.contains("<script"), "{name}: {text}");
+    }
+
+    // The workspace's data is written completely or not at all.
+    for (name, from, to, problem) in [
+        ("roles.json", ",\n    \"baseType\": \"admin\"", "", "no member with a user is an Admin"),
+        ("roles.json", "\"admin\"", "\"viewer\"", "viewer occurs twice"),
+        ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
+        ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
+        ("groups.json", "[", "[[", "groups.json:2:"),
+        ("tags.json", "teal", "beige", "tags.json: tag_"),
+        (
+            "tags.json",
+            "[",
+            "[{\"id\":\"tag_00000000000000000000000000\",\"label\":\"a\",\"color\":\"teal\"},{\"id\":\"tag_00000000000000000000000000\",\"label\":\"b\",\"color\":\"teal\"},",
+            "tags.json: tag_00000000000000000000000000 occurs twice",
+        ),
+        ("roles.json", "\"workspace:write\"", "\"workspace:read\"", "an Admin has all permissions"),
+        (
+            "members.json",
+            "\"invitedEmail\": \"bo@example.org\",",
+            "",
+            "neither user nor invitedEmail",
+        ),
+        ("webhooks.json", "contentPieceAdded", "somethingElse", "webhooks.json: wh"),
+        ("galley.json", "\"galleyBundle\": 1", "\"galleyBundle\": 99", "newer galley"),
+    ] {
+        let path = folder.join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name}: {text}");
+        write(&path, text.replacen(from, to, 1));
+        let empty = TestStore::sqlite();
+        let output = run(command(&empty).arg("import").arg(&folder));
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        assert!(stderr(&output).contains(problem), "{name}: {output:?}");
+        assert!(!data_dir(&empty).exists(), "{name}");
+        write(&path, text);
+    }
+    let whole = std::fs::read_to_string(folder.join("members.json")).unwrap();
+    write(
+        &folder.join("members.json"),
+        whole.replace("\"invitedEmail\": \"bo@", "\"invitedEmail\": \"ann@"),
+    );
+    for arguments in [&["--dry-run"][..], &[]] {
+        let empty = TestStore::sqlite();
+        assert!(run(command(&empty).arg("init")).status.success());
+        let output = run(command(&empty).arg("import").arg(&folder).args(arguments));
+        assert!(stderr(&output).contains("the same person is a member"), "{output:?}");
+    }
+    write(&folder.join("members.json"), whole);
+    let whole = "a bundle contains a whole workspace";
+    for (flags, expected) in [
+        (&["--url", "http://127.0.0.1:1", "--token", "x"][..], "a bundle is restored with its ids"),
+        (&["--groups"], whole),
+        (&["--group", "Posts"], whole),
+    ] {
+        let output = run(command(&other).arg("import").arg(&folder).args(flags));
+        assert!(stderr(&output).contains(expected), "{output:?}");
+    }
+}
+
+#[on_both_engines]
+async fn conflicting_resources_are_reported_by_file(store: TestStore) {
+    let program = serve(&store);
+    fill(&program, &store, 2).await;
+    let folder = store.directory().join("bundle");
+    assert!(
+        run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success()
+    );
+    let variants = program.get("/variants/list").await;
+    let id = variants[0]["id"].as_str().unwrap();
+    program.request(Method::DELETE, &format!("/variants?id={id}")).send().await.unwrap();
+    create(&program, "/variants", json!({"key": "de", "label": "German again"})).await;
+    for arguments in [&["--dry-run"][..], &[]] {
+        let output = run(command(&store).arg("import").arg(&folder).args(arguments));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(&format!("variants.json: {id}: ")), "{output:?}");
+    }
+}
+
+#[on_both_engines]
+async fn bundle_pieces_are_validated_like_requests(store: TestStore) {
+    let program = serve(&store);
+    fill(&program, &store, 4).await;
+    let folder = store.directory().join("bundle");
+    assert!(
+        run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success()
+    );
+    let of_pieces: Vec<_> =
+        files(&folder).into_iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
+    // A duplicate tag, and too many tags.
+    let tag = program.get("/tags/list").await[0]["id"].to_string();
+    let tags = |index: usize, tags: String| {
+        let (name, text) = &of_pieces[index];
+        let before = format!("\"tags\": [\n    {tag}\n  ]");
+        assert!(text.contains(&before), "{text}");
+        write(&folder.join(name), text.replacen(&before, &format!("\"tags\": [{tags}]"), 1));
+    };
+    tags(0, format!("{tag}, {tag}"));
+    let many: Vec<_> = (0..101)
+        .map(|number| format!("\"tag_000000000000000000000000{:02}\"", number % 100))
+        .chain([tag.clone(), tag.clone()])
+        .collect();
+    tags(1, many.join(","));
+    // One file is missing, and one is a link to an endless device.
+    std::fs::remove_file(folder.join(&of_pieces[2].0)).unwrap();
+    std::fs::remove_file(folder.join(&of_pieces[3].0)).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.join(&of_pieces[3].0)).unwrap();
+    let other = another(&store).await;
+    let output = run(command(&other).arg("import").arg(&folder));
+    assert!(stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"), "{output:?}");
+    let told = stderr(&output);
+    for (index, problem) in
+        [(1, "tags must have at most 100 items"), (2, "is missing"), (3, "is not a regular file")]
+    {
+        assert!(told.contains(&format!("{}: {problem}", of_pieces[index].0)), "{told}");
+    }
+}
+
+#[on_both_engines]
+async fn an_export_does_not_replace_one_of_another_format(store: TestStore) {
+    let program = serve(&store);
+    create(&program, "/content-pieces", json!({"title": "T", "slug": "t", "tags": [], "members": [], "contentGroupId": program.group().await})).await;
+    let bundle = store.directory().join("bundle");
+    let markdown = store.directory().join("markdown");
+    let export = |folder: &Path, format: &str| {
+        run(command(&store).arg("export").arg(folder).args(["--format", format]))
+    };
+    assert!(export(&bundle, "json").status.success());
+    let group = program.get("/content-groups/list").await[0]["name"].as_str().unwrap().to_owned();
+    let output = run(command(&store).arg("export").arg(&markdown).args(["--group", &group]));
+    assert!(output.status.success(), "{output:?}");
+    let before = (files(&bundle), files(&markdown));
+    let output = run(command(&store).arg("export").arg(&bundle).args(["--group", &group]));
+    assert!(stderr(&output).contains("contains a bundle"), "{output:?}");
+    let output = export(&markdown, "json");
+    assert!(stderr(&output).contains("contains Markdown files"), "{output:?}");
+    assert_eq!((files(&bundle), files(&markdown)), before);
 }

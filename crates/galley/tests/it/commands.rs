@@ -31,72 +31,73 @@ fn help_lists_command_options_before_settings() {
     }
 }
 
-on_both_engines! {
-    async fn init_prints_ids_and_a_token_that_works(store: TestStore) {
-        let arguments = ["init", "--json", "--workspace", "Ours", "--email", "ann@example.org"];
-        let output = run(galley(&store).args(arguments));
-        assert!(output.status.success(), "{output:?}");
-        let made: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let mut keys: Vec<_> = made.as_object().unwrap().keys().cloned().collect();
-        keys.sort();
-        assert_eq!(keys, ["contentGroupId", "memberId", "roles", "token", "userId", "workspaceId"]);
-        assert!(made["roles"]["viewer"].as_str().unwrap().starts_with("role_"));
-        let again = run(galley(&store).arg("init"));
-        assert_eq!(again.status.code(), Some(1));
-        assert!(stderr(&again).contains("galley token create"), "{again:?}");
-        let program = Program::serve(&store, free_port());
-        let url = format!("{}/content-groups/list", program.url);
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let token = made["token"].as_str().unwrap();
-        let groups: Value =
-            client.get(url).bearer_auth(token).send().await.unwrap().json().await.unwrap();
-        assert_eq!(groups[0]["id"], made["contentGroupId"]);
-    }
+#[on_both_engines]
+async fn init_prints_ids_and_a_token_that_works(store: TestStore) {
+    let arguments = ["init", "--json", "--workspace", "Ours", "--email", "ann@example.org"];
+    let output = run(galley(&store).args(arguments));
+    assert!(output.status.success(), "{output:?}");
+    let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut keys: Vec<_> = made.as_object().unwrap().keys().cloned().collect();
+    keys.sort();
+    assert_eq!(keys, ["contentGroupId", "memberId", "roles", "token", "userId", "workspaceId"]);
+    assert!(made["roles"]["viewer"].as_str().unwrap().starts_with("role_"));
+    let again = run(galley(&store).arg("init"));
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("galley token create"), "{again:?}");
+    let program = Program::serve(&store, free_port());
+    let url = format!("{}/content-groups/list", program.url);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let token = made["token"].as_str().unwrap();
+    let groups: Value =
+        client.get(url).bearer_auth(token).send().await.unwrap().json().await.unwrap();
+    assert_eq!(groups[0]["id"], made["contentGroupId"]);
+}
 
-    async fn tokens_are_created_listed_and_revoked_while_a_server_runs(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let status = async |token: &str, path: &str| {
-            let url = format!("{}{path}", program.url);
-            client.get(url).bearer_auth(token).send().await.unwrap().status().as_u16()
-        };
-        let arguments = ["token", "create", "--name", "ci", "--permission", "tags:read",
-            "--expires-in-days", "1"];
-        let made = run(galley(&store).args(arguments));
-        assert!(made.status.success(), "{made:?}");
-        let token = stdout(&made).trim().to_owned();
-        assert_eq!(status(&token, "/tags/list").await, 200);
-        assert_eq!(status(&token, "/content-pieces/list").await, 403);
-        let listed = stdout(&run(galley(&store).args(["token", "list"])));
-        assert!(listed.contains("ci") && listed.contains("tags:read"), "{listed}");
-        assert!(!listed.contains(&token));
-        let line = listed.lines().find(|line| line.contains("  ci")).unwrap();
-        let id = line.split(' ').next().unwrap();
-        assert!(run(galley(&store).args(["token", "revoke", id])).status.success());
-        assert_eq!(status(&token, "/tags/list").await, 401);
-        let again = run(galley(&store).args(["token", "revoke", id]));
-        assert_eq!(again.status.code(), Some(1));
-        let wrong = run(galley(&store).args(["token", "create", "--permission", "tags:delete"]));
-        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
-        for wrong in [
-            vec!["token", "create", "--group", "cg_00000000000000000000000000"],
-            vec!["token", "create", "--workspace", "ws_none"],
-            vec!["token", "revoke", "x"],
-        ] {
-            let output = run(galley(&store).args(&wrong));
-            assert_eq!(output.status.code(), Some(1), "{wrong:?}");
-            assert_eq!(stderr(&output).lines().count(), 1, "one line says why: {output:?}");
-        }
+#[on_both_engines]
+async fn tokens_are_created_listed_and_revoked_while_a_server_runs(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let status = async |token: &str, path: &str| {
+        let url = format!("{}{path}", program.url);
+        client.get(url).bearer_auth(token).send().await.unwrap().status().as_u16()
+    };
+    let arguments =
+        ["token", "create", "--name", "ci", "--permission", "tags:read", "--expires-in-days", "1"];
+    let made = run(galley(&store).args(arguments));
+    assert!(made.status.success(), "{made:?}");
+    let token = stdout(&made).trim().to_owned();
+    assert_eq!(status(&token, "/tags/list").await, 200);
+    assert_eq!(status(&token, "/content-pieces/list").await, 403);
+    let listed = stdout(&run(galley(&store).args(["token", "list"])));
+    assert!(listed.contains("ci") && listed.contains("tags:read"), "{listed}");
+    assert!(!listed.contains(&token));
+    let line = listed.lines().find(|line| line.contains("  ci")).unwrap();
+    let id = line.split(' ').next().unwrap();
+    assert!(run(galley(&store).args(["token", "revoke", id])).status.success());
+    assert_eq!(status(&token, "/tags/list").await, 401);
+    let again = run(galley(&store).args(["token", "revoke", id]));
+    assert_eq!(again.status.code(), Some(1));
+    let wrong = run(galley(&store).args(["token", "create", "--permission", "tags:delete"]));
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    for wrong in [
+        vec!["token", "create", "--group", "cg_00000000000000000000000000"],
+        vec!["token", "create", "--workspace", "ws_none"],
+        vec!["token", "revoke", "x"],
+    ] {
+        let output = run(galley(&store).args(&wrong));
+        assert_eq!(output.status.code(), Some(1), "{wrong:?}");
+        assert_eq!(stderr(&output).lines().count(), 1, "one line says why: {output:?}");
     }
+}
 
-    async fn check_reports_the_workspace(store: TestStore) {
-        let before = run(galley(&store).arg("check"));
-        assert!(before.status.success(), "{before:?}");
-        run(galley(&store).arg("init"));
-        let after = run(galley(&store).arg("check"));
-        assert!(after.status.success(), "{after:?}");
-        assert!(stdout(&after).contains("with the workspace ws_"), "{after:?}");
-    }
+#[on_both_engines]
+async fn check_reports_the_workspace(store: TestStore) {
+    let before = run(galley(&store).arg("check"));
+    assert!(before.status.success(), "{before:?}");
+    run(galley(&store).arg("init"));
+    let after = run(galley(&store).arg("check"));
+    assert!(after.status.success(), "{after:?}");
+    assert!(stdout(&after).contains("with the workspace ws_"), "{after:?}");
 }
 
 #[test]

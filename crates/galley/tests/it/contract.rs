@@ -30,29 +30,30 @@ const ALONE: &str = "examples,coverage,fuzzing";
 /// Sequences of requests that use the resources of earlier ones.
 const LINKED: &str = "stateful";
 
-on_both_engines! {
-    async fn generated_requests_get_responses_that_match_the_openapi_document(store: TestStore) {
-        let Some(schemathesis) = std::env::var_os("GALLEY_TEST_SCHEMATHESIS").map(PathBuf::from) else {
-            return report_skipped("Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)");
-        };
-        let program = serve(&store);
-        let goes = size(
-            vec![go("examples,fuzzing", 2, None)],
-            vec![go(ALONE, 5, None), go(LINKED, 10, Some(20))],
-            vec![go(ALONE, 1_700, None), go(LINKED, 100, Some(300))],
+#[on_both_engines]
+async fn generated_requests_get_responses_that_match_the_openapi_document(store: TestStore) {
+    let Some(schemathesis) = std::env::var_os("GALLEY_TEST_SCHEMATHESIS").map(PathBuf::from) else {
+        return report_skipped(
+            "Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)",
         );
-        let seed = seed();
-        let mut cases = 0;
-        for go in &goes {
-            cases += run(&schemathesis, &program, &data_dir(&store), go, seed);
-        }
-        // The requests have revoked neither the token nor any other access.
-        let profile = program.request(Method::GET, "/profile").send().await.unwrap();
-        assert!(profile.status().is_success(), "{profile:?}");
-        let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
-        let condition = format!("{}: requests generated from the OpenAPI document", store.engine());
-        report_figure(&condition, found, "0");
+    };
+    let program = serve(&store);
+    let goes = size(
+        vec![go("examples,fuzzing", 2, None)],
+        vec![go(ALONE, 5, None), go(LINKED, 10, Some(20))],
+        vec![go(ALONE, 1_700, None), go(LINKED, 100, Some(300))],
+    );
+    let seed = seed();
+    let mut cases = 0;
+    for go in &goes {
+        cases += run(&schemathesis, &program, &data_dir(&store), go, seed);
     }
+    // The requests have revoked neither the token nor any other access.
+    let profile = program.request(Method::GET, "/profile").send().await.unwrap();
+    assert!(profile.status().is_success(), "{profile:?}");
+    let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
+    let condition = format!("{}: requests generated from the OpenAPI document", store.engine());
+    report_figure(&condition, found, "0");
 }
 
 /// Starts a server that writes mails to files and allows any number of invites.

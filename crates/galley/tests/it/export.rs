@@ -111,174 +111,263 @@ async fn another(store: &TestStore) -> TestStore {
     }
 }
 
-on_both_engines! {
-    async fn a_real_blog_survives_export_and_import(store: TestStore) {
-        let Some(posts) = corpus() else { return };
-        let program = Program::serve(&store, free_port());
-        assert!(command(&store, &["import", posts.to_str().unwrap()]).status.success());
-        let pieces = program.pieces("content=true").await;
-        let out = store.directory().join("out");
-        let out = out.to_str().unwrap();
-        let exported = command(&store, &["export", out]);
-        assert!(stdout(&exported).contains(&format!("{0} pieces and 0 in variants: {0} files written, 0 removed", pieces.len())), "{exported:?}");
-        let before = last_event(&program).await;
-        let again = command(&store, &["import", out]);
-        assert_eq!(summary(&again), format!("0 imported, 0 updated, {} unchanged, 0 with conflicts, 0 with problems", pieces.len()));
-        assert_eq!(last_event(&program).await, before);
-        assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
+#[on_both_engines]
+async fn a_real_blog_survives_export_and_import(store: TestStore) {
+    let Some(posts) = corpus() else { return };
+    let program = Program::serve(&store, free_port());
+    assert!(command(&store, &["import", posts.to_str().unwrap()]).status.success());
+    let pieces = program.pieces("content=true").await;
+    let out = store.directory().join("out");
+    let out = out.to_str().unwrap();
+    let exported = command(&store, &["export", out]);
+    assert!(
+        stdout(&exported).contains(&format!(
+            "{0} pieces and 0 in variants: {0} files written, 0 removed",
+            pieces.len()
+        )),
+        "{exported:?}"
+    );
+    let before = last_event(&program).await;
+    let again = command(&store, &["import", out]);
+    assert_eq!(
+        summary(&again),
+        format!(
+            "0 imported, 0 updated, {} unchanged, 0 with conflicts, 0 with problems",
+            pieces.len()
+        )
+    );
+    assert_eq!(last_event(&program).await, before);
+    assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
 
-        let there = another(&store).await;
-        let other = Program::serve(&there, free_port());
-        assert_eq!(summary(&command(&there, &["import", out])), format!("{} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems", pieces.len()));
-        assert_eq!(said(&other.pieces("content=true").await), said(&pieces));
-        let second = there.directory().join("out");
-        assert!(command(&there, &["export", second.to_str().unwrap()]).status.success());
-        assert_eq!(files(&second), files(Path::new(out)));
+    let there = another(&store).await;
+    let other = Program::serve(&there, free_port());
+    assert_eq!(
+        summary(&command(&there, &["import", out])),
+        format!(
+            "{} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems",
+            pieces.len()
+        )
+    );
+    assert_eq!(said(&other.pieces("content=true").await), said(&pieces));
+    let second = there.directory().join("out");
+    assert!(command(&there, &["export", second.to_str().unwrap()]).status.success());
+    assert_eq!(files(&second), files(Path::new(out)));
+}
+
+#[on_both_engines]
+async fn all_piece_fields_survive_export_and_import(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let post = async |path: &str, body: Value| {
+        let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
+        let (status, text) = (made.status(), made.text().await.unwrap());
+        assert_eq!(status, 201, "{body} {text}");
+        serde_json::from_str::<Value>(&text).unwrap()["id"].clone()
+    };
+    let below = post("/content-groups", json!({"name": "../x: y", "ancestor": group})).await;
+    let tag = post("/tags", json!({"label": "a, \"b\": [c]"})).await;
+    post("/variants", json!({"key": "pt_br", "label": "Portugu\u{ea}s"})).await;
+    let me = program.get("/workspace-memberships/list-members").await[0]["id"].clone();
+    let custom = [
+        "{\"weight\":1.50}",
+        "{\"weight\":1,\"on\":null,\"a b\":{\"c\":[true]}}",
+        "{\"title\":\"other\"}",
+        "[1, 2]",
+        "\"text\"",
+        "{}",
+        "{ \"a\": 1 }",
+        "{\"a\":\"\u{2028}\u{85}\u{7f}\u{1f600}\"}",
+        "{\"authors\":[\"X\"],\"draft\":true}",
+    ];
+    for (number, data) in custom.iter().enumerate() {
+        let name = [
+            "../../etc/x.md",
+            "a.md",
+            "A.md",
+            "/abs.md",
+            "dir/../b.md",
+            "a.pt_br.md",
+            "x\\y.md",
+            "con:1.md",
+            "n\u{e9}/ok.md",
+        ][number];
+        let piece = json!({"contentGroupId": if number % 2 == 0 { json!(group) } else { below.clone() },
+            "title": format!("T {number}: \"q\" # - [x]\u{2029} \u{feff}"), "slug": format!("s/{number}/\u{e9}"),
+            "date": "2024-05-06T10:11:12.345Z", "description": "<b>d</b>: x", "coverUrl": "/a b.png",
+            "coverAlt": "alt\n\"x\"", "coverWidth": "50%", "canonicalLink": "https://example.org/?a=b#c",
+            "filename": name, "customData": data, "tags": [tag], "members": [me],
+            "content": "<h1>---</h1><p>---</p><p>+++ <u>under</u> &lt;b&gt;</p><pre><code>---\nx\n---</code></pre><ul><li><p>a</p></li></ul>"});
+        let id = post("/content-pieces", piece).await;
+        let change =
+            json!({"id": id, "variant": "pt_br", "title": "Outro", "content": "<p>Ol\u{e1}</p>"});
+        let changed =
+            program.request(Method::PUT, "/content-pieces").json(&change).send().await.unwrap();
+        assert_eq!(changed.status(), 204);
     }
+    post("/content-pieces", json!({"contentGroupId": group, "title": "Plain", "slug": "plain", "content": "", "tags": [], "members": []})).await;
+    let own = program.pieces("content=true").await;
+    let in_variant = program.pieces("content=true&variant=pt_br").await;
+    let out = store.directory().join("out");
+    let out = out.to_str().unwrap();
+    let exported = command(&store, &["export", out]);
+    assert!(
+        stdout(&exported).contains("10 pieces and 9 in variants: 19 files written, 0 removed"),
+        "{exported:?}"
+    );
+    assert!(exported.status.success());
+    assert!(!store.directory().join("etc").exists() && !Path::new("/abs.md").exists());
+    let before = last_event(&program).await;
+    let import =
+        |store: &TestStore| command(store, &["import", out, "--groups", "--variants", "en,pt_br"]);
+    let again = import(&store);
+    assert_eq!(
+        summary(&again),
+        "0 imported, 0 updated, 19 unchanged, 0 with conflicts, 0 with problems",
+        "{again:?}"
+    );
+    assert_eq!(last_event(&program).await, before);
+    assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
 
-    async fn all_piece_fields_survive_export_and_import(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let group = program.group().await;
-        let post = async |path: &str, body: Value| {
-            let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
-            let (status, text) = (made.status(), made.text().await.unwrap());
-            assert_eq!(status, 201, "{body} {text}");
-            serde_json::from_str::<Value>(&text).unwrap()["id"].clone()
-        };
-        let below = post("/content-groups", json!({"name": "../x: y", "ancestor": group})).await;
-        let tag = post("/tags", json!({"label": "a, \"b\": [c]"})).await;
-        post("/variants", json!({"key": "pt_br", "label": "Portugu\u{ea}s"})).await;
-        let me = program.get("/workspace-memberships/list-members").await[0]["id"].clone();
-        let custom = [
-            "{\"weight\":1.50}", "{\"weight\":1,\"on\":null,\"a b\":{\"c\":[true]}}", "{\"title\":\"other\"}", "[1, 2]",
-            "\"text\"", "{}", "{ \"a\": 1 }", "{\"a\":\"\u{2028}\u{85}\u{7f}\u{1f600}\"}", "{\"authors\":[\"X\"],\"draft\":true}",
-        ];
-        for (number, data) in custom.iter().enumerate() {
-            let name = ["../../etc/x.md", "a.md", "A.md", "/abs.md", "dir/../b.md", "a.pt_br.md", "x\\y.md", "con:1.md", "n\u{e9}/ok.md"][number];
-            let piece = json!({"contentGroupId": if number % 2 == 0 { json!(group) } else { below.clone() },
-                "title": format!("T {number}: \"q\" # - [x]\u{2029} \u{feff}"), "slug": format!("s/{number}/\u{e9}"),
-                "date": "2024-05-06T10:11:12.345Z", "description": "<b>d</b>: x", "coverUrl": "/a b.png",
-                "coverAlt": "alt\n\"x\"", "coverWidth": "50%", "canonicalLink": "https://example.org/?a=b#c",
-                "filename": name, "customData": data, "tags": [tag], "members": [me],
-                "content": "<h1>---</h1><p>---</p><p>+++ <u>under</u> &lt;b&gt;</p><pre><code>---\nx\n---</code></pre><ul><li><p>a</p></li></ul>"});
-            let id = post("/content-pieces", piece).await;
-            let change = json!({"id": id, "variant": "pt_br", "title": "Outro", "content": "<p>Ol\u{e1}</p>"});
-            let changed = program.request(Method::PUT, "/content-pieces").json(&change).send().await.unwrap();
-            assert_eq!(changed.status(), 204);
-        }
-        post("/content-pieces", json!({"contentGroupId": group, "title": "Plain", "slug": "plain", "content": "", "tags": [], "members": []})).await;
-        let own = program.pieces("content=true").await;
-        let in_variant = program.pieces("content=true&variant=pt_br").await;
-        let out = store.directory().join("out");
-        let out = out.to_str().unwrap();
-        let exported = command(&store, &["export", out]);
-        assert!(stdout(&exported).contains("10 pieces and 9 in variants: 19 files written, 0 removed"), "{exported:?}");
-        assert!(exported.status.success());
-        assert!(!store.directory().join("etc").exists() && !Path::new("/abs.md").exists());
-        let before = last_event(&program).await;
-        let import = |store: &TestStore| command(store, &["import", out, "--groups", "--variants", "en,pt_br"]);
-        let again = import(&store);
-        assert_eq!(summary(&again), "0 imported, 0 updated, 19 unchanged, 0 with conflicts, 0 with problems", "{again:?}");
-        assert_eq!(last_event(&program).await, before);
-        assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
+    let there = another(&store).await;
+    let other = Program::serve(&there, free_port());
+    assert_eq!(
+        summary(&import(&there)),
+        "10 imported, 9 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+    );
+    assert_eq!(said(&other.pieces("content=true").await), said(&own));
+    assert_eq!(said(&other.pieces("content=true&variant=pt_br").await), said(&in_variant));
 
-        let there = another(&store).await;
-        let other = Program::serve(&there, free_port());
-        assert_eq!(summary(&import(&there)), "10 imported, 9 updated, 0 unchanged, 0 with conflicts, 0 with problems");
-        assert_eq!(said(&other.pieces("content=true").await), said(&own));
-        assert_eq!(said(&other.pieces("content=true&variant=pt_br").await), said(&in_variant));
+    let gone = own.iter().find(|piece| piece["title"] == "Plain").unwrap()["id"].as_str().unwrap();
+    let deleted = program
+        .request(Method::DELETE, &format!("/content-pieces?id={gone}"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(deleted.status(), 204);
+    assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 1 removed"));
+    assert!(!Path::new(out).join("plain.md").exists());
+}
 
-        let gone = own.iter().find(|piece| piece["title"] == "Plain").unwrap()["id"].as_str().unwrap();
-        let deleted = program.request(Method::DELETE, &format!("/content-pieces?id={gone}")).send().await.unwrap();
-        assert_eq!(deleted.status(), 204);
-        assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 1 removed"));
-        assert!(!Path::new(out).join("plain.md").exists());
+#[on_both_engines]
+async fn difficult_content_survives_export_and_import(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let mut pieces = hard_pieces();
+    for (number, html) in corpus_documents().into_iter().enumerate() {
+        pieces.push(json!({"title": format!("Document {number}"), "slug": format!("d{number}"), "content": html}));
     }
-
-    async fn difficult_content_survives_export_and_import(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let group = program.group().await;
-        let mut pieces = hard_pieces();
-        for (number, html) in corpus_documents().into_iter().enumerate() {
-            pieces.push(json!({"title": format!("Document {number}"), "slug": format!("d{number}"), "content": html}));
-        }
-        let count = pieces.len();
-        for some in pieces.chunks_mut(50) {
-            for piece in some.iter_mut() {
-                for (name, value) in [("tags", json!([])), ("members", json!([])), ("contentGroupId", json!(group))] {
-                    piece[name] = value;
-                }
+    let count = pieces.len();
+    for some in pieces.chunks_mut(50) {
+        for piece in some.iter_mut() {
+            for (name, value) in
+                [("tags", json!([])), ("members", json!([])), ("contentGroupId", json!(group))]
+            {
+                piece[name] = value;
             }
-            let made = program.request(Method::POST, "/content-pieces/batch").json(&json!({"pieces": some}));
-            let made = made.send().await.unwrap();
-            assert_eq!(made.status(), 201, "{}", made.text().await.unwrap());
         }
-        let own = program.pieces("content=true").await;
-        let out = store.directory().join("out");
-        let out = out.to_str().unwrap();
-        assert!(command(&store, &["export", out]).status.success());
-        let before = last_event(&program).await;
-        let again = command(&store, &["import", out]);
-        assert_eq!(summary(&again), format!("0 imported, 0 updated, {count} unchanged, 0 with conflicts, 0 with problems"), "{again:?}");
-        assert_eq!(last_event(&program).await, before);
-        let there = another(&store).await;
-        let other = Program::serve(&there, free_port());
-        assert_eq!(summary(&command(&there, &["import", out, "--drafts-group", "Posts"])), format!("{count} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"));
-        let (found, expected) = (said(&other.pieces("content=true").await), said(&own));
-        assert_eq!(found.len(), expected.len());
-        for (found, expected) in found.iter().zip(&expected) {
-            assert_eq!(found, expected);
-        }
-        let second = there.directory().join("out");
-        assert!(command(&there, &["export", second.to_str().unwrap()]).status.success());
-        let (found, expected) = (files(&second), files(Path::new(out)));
-        let differing: Vec<_> = expected.iter().filter(|file| !found.contains(file)).collect();
-        assert!(differing.is_empty() && found.len() == expected.len(), "{differing:#?}");
+        let made =
+            program.request(Method::POST, "/content-pieces/batch").json(&json!({"pieces": some}));
+        let made = made.send().await.unwrap();
+        assert_eq!(made.status(), 201, "{}", made.text().await.unwrap());
     }
+    let own = program.pieces("content=true").await;
+    let out = store.directory().join("out");
+    let out = out.to_str().unwrap();
+    assert!(command(&store, &["export", out]).status.success());
+    let before = last_event(&program).await;
+    let again = command(&store, &["import", out]);
+    assert_eq!(
+        summary(&again),
+        format!("0 imported, 0 updated, {count} unchanged, 0 with conflicts, 0 with problems"),
+        "{again:?}"
+    );
+    assert_eq!(last_event(&program).await, before);
+    let there = another(&store).await;
+    let other = Program::serve(&there, free_port());
+    assert_eq!(
+        summary(&command(&there, &["import", out, "--drafts-group", "Posts"])),
+        format!("{count} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems")
+    );
+    let (found, expected) = (said(&other.pieces("content=true").await), said(&own));
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected);
+    }
+    let second = there.directory().join("out");
+    assert!(command(&there, &["export", second.to_str().unwrap()]).status.success());
+    let (found, expected) = (files(&second), files(Path::new(out)));
+    let differing: Vec<_> = expected.iter().filter(|file| !found.contains(file)).collect();
+    assert!(differing.is_empty() && found.len() == expected.len(), "{differing:#?}");
+}
 
-    async fn a_group_and_a_piece_with_one_name_are_both_exported(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let parent = program.group().await;
-        let group = program.request(Method::POST, "/content-groups").json(&json!({"name": "One.md", "ancestor": parent}));
-        let group: Value = group.send().await.unwrap().json().await.unwrap();
-        for (group, slug) in [(json!(parent), "one"), (group["id"].clone(), "two"), (group["id"].clone(), "x.markdown/y")] {
-            let body = json!({"title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group});
-            assert!(program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap().status().is_success());
-        }
-        let folder = store.directory().join("out");
-        let output = run(galley(&store).arg("export").arg(&folder));
-        assert!(output.status.success(), "{output:?}");
-        let names: Vec<_> = files(&folder).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, [".galley-export", "One.md_/two.md", "One.md_/x.markdown_/y.md", "one.md"]);
+#[on_both_engines]
+async fn a_group_and_a_piece_with_one_name_are_both_exported(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let parent = program.group().await;
+    let group = program
+        .request(Method::POST, "/content-groups")
+        .json(&json!({"name": "One.md", "ancestor": parent}));
+    let group: Value = group.send().await.unwrap().json().await.unwrap();
+    for (group, slug) in [
+        (json!(parent), "one"),
+        (group["id"].clone(), "two"),
+        (group["id"].clone(), "x.markdown/y"),
+    ] {
+        let body = json!({"title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group});
+        assert!(
+            program
+                .request(Method::POST, "/content-pieces")
+                .json(&body)
+                .send()
+                .await
+                .unwrap()
+                .status()
+                .is_success()
+        );
     }
+    let folder = store.directory().join("out");
+    let output = run(galley(&store).arg("export").arg(&folder));
+    assert!(output.status.success(), "{output:?}");
+    let names: Vec<_> = files(&folder).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [".galley-export", "One.md_/two.md", "One.md_/x.markdown_/y.md", "one.md"]);
+}
 
-    async fn exports_do_not_change_foreign_folders(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let group = program.group().await;
-        let piece = json!({"contentGroupId": group, "title": "T", "slug": "t", "filename": "sub/t.md", "tags": [], "members": [], "content": "<p>x</p>"});
-        assert_eq!(program.request(Method::POST, "/content-pieces").json(&piece).send().await.unwrap().status(), 201);
-        let theirs = store.directory().join("theirs");
-        write(&theirs.join("notes.txt"), "mine");
-        let refused = command(&store, &["export", theirs.to_str().unwrap()]);
-        assert_eq!(refused.status.code(), Some(1));
-        assert!(stderr(&refused).contains("neither empty nor an earlier export"), "{refused:?}");
-        let repository = store.directory().join("repository");
-        write(&repository.join(".git/config"), "x");
-        let elsewhere = store.directory().join("elsewhere");
-        std::fs::create_dir_all(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, repository.join("sub")).unwrap();
-        write(&repository.join(".galley-export"), "sub/old.md\n../theirs/notes.txt\n");
-        write(&elsewhere.join("old.md"), "theirs");
-        let output = command(&store, &["export", repository.to_str().unwrap()]);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(stderr(&output).contains("is a link, which is not followed"), "{output:?}");
-        assert!(elsewhere.join("old.md").exists() && !elsewhere.join("t.md").exists());
-        assert!(theirs.join("notes.txt").exists());
-        std::fs::remove_file(repository.join("sub")).unwrap();
-        assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
-        assert!(repository.join("sub/t.md").exists() && repository.join(".git/config").exists());
-        let unknown = command(&store, &["export", "x", "--group", "none"]);
-        let problem = "the content group none does not exist; the top-level groups are: Posts";
-        assert!(stderr(&unknown).contains(problem), "{unknown:?}");
-    }
+#[on_both_engines]
+async fn exports_do_not_change_foreign_folders(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let piece = json!({"contentGroupId": group, "title": "T", "slug": "t", "filename": "sub/t.md", "tags": [], "members": [], "content": "<p>x</p>"});
+    assert_eq!(
+        program
+            .request(Method::POST, "/content-pieces")
+            .json(&piece)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        201
+    );
+    let theirs = store.directory().join("theirs");
+    write(&theirs.join("notes.txt"), "mine");
+    let refused = command(&store, &["export", theirs.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("neither empty nor an earlier export"), "{refused:?}");
+    let repository = store.directory().join("repository");
+    write(&repository.join(".git/config"), "x");
+    let elsewhere = store.directory().join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, repository.join("sub")).unwrap();
+    write(&repository.join(".galley-export"), "sub/old.md\n../theirs/notes.txt\n");
+    write(&elsewhere.join("old.md"), "theirs");
+    let output = command(&store, &["export", repository.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("is a link, which is not followed"), "{output:?}");
+    assert!(elsewhere.join("old.md").exists() && !elsewhere.join("t.md").exists());
+    assert!(theirs.join("notes.txt").exists());
+    std::fs::remove_file(repository.join("sub")).unwrap();
+    assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
+    assert!(repository.join("sub/t.md").exists() && repository.join(".git/config").exists());
+    let unknown = command(&store, &["export", "x", "--group", "none"]);
+    let problem = "the content group none does not exist; the top-level groups are: Posts";
+    assert!(stderr(&unknown).contains(problem), "{unknown:?}");
 }

@@ -161,99 +161,144 @@ fn write_posts(folder: &Path, count: usize) {
     }
 }
 
-on_both_engines! {
-    async fn imports_by_url_and_directly_have_the_same_result(store: TestStore) {
-        let folder = store.directory().join("blog");
-        write_posts(&folder, 600);
-        write(&folder.join("2000/bad.md"), "---\ntitle: [\n---\n");
-        let program = Program::serve(&store, free_port());
-        let flags = ["--groups", "--variants", "en,de", "--tag", "all"];
-        let first = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&first), "600 imported, 60 updated, 0 unchanged, 0 with conflicts, 1 with problems", "{first:?}");
-        assert_eq!(first.status.code(), Some(1));
-        let pieces = program.pieces("").await;
-        for year in ["2000/", "2001/", "2002/"] {
-            let names: Vec<_> = names(&pieces).into_iter().filter(|name| name.starts_with(year)).collect();
-            assert!(names.is_sorted(), "in the order of their names: {names:?}");
-            assert_eq!(names.len(), 200);
-        }
-        let longest = pieces.iter().map(|piece| piece["order"].as_str().unwrap().len()).max().unwrap();
-        assert!(longest < 24, "{longest}");
-        let event = last_event(&program).await;
-        let again = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&again), "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems");
-        let direct = run(galley(&store).arg("import").arg(&folder).args(flags));
-        assert_eq!(summary(&direct), "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems");
-        assert_eq!(last_event(&program).await, event, "nothing was changed");
-        write(&folder.join("2001/0001.md"), "---\ntitle: Other\n---\nOther\n");
-        let dry = run(import(&program, &folder).args(flags).arg("--dry-run"));
-        assert_eq!(summary(&dry), "0 would be imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems");
-        let changed = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&changed), "0 imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems");
-        assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 9, "each made once");
+#[on_both_engines]
+async fn imports_by_url_and_directly_have_the_same_result(store: TestStore) {
+    let folder = store.directory().join("blog");
+    write_posts(&folder, 600);
+    write(&folder.join("2000/bad.md"), "---\ntitle: [\n---\n");
+    let program = Program::serve(&store, free_port());
+    let flags = ["--groups", "--variants", "en,de", "--tag", "all"];
+    let first = run(import(&program, &folder).args(flags));
+    assert_eq!(
+        summary(&first),
+        "600 imported, 60 updated, 0 unchanged, 0 with conflicts, 1 with problems",
+        "{first:?}"
+    );
+    assert_eq!(first.status.code(), Some(1));
+    let pieces = program.pieces("").await;
+    for year in ["2000/", "2001/", "2002/"] {
+        let names: Vec<_> =
+            names(&pieces).into_iter().filter(|name| name.starts_with(year)).collect();
+        assert!(names.is_sorted(), "in the order of their names: {names:?}");
+        assert_eq!(names.len(), 200);
     }
+    let longest = pieces.iter().map(|piece| piece["order"].as_str().unwrap().len()).max().unwrap();
+    assert!(longest < 24, "{longest}");
+    let event = last_event(&program).await;
+    let again = run(import(&program, &folder).args(flags));
+    assert_eq!(
+        summary(&again),
+        "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems"
+    );
+    let direct = run(galley(&store).arg("import").arg(&folder).args(flags));
+    assert_eq!(
+        summary(&direct),
+        "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems"
+    );
+    assert_eq!(last_event(&program).await, event, "nothing was changed");
+    write(&folder.join("2001/0001.md"), "---\ntitle: Other\n---\nOther\n");
+    let dry = run(import(&program, &folder).args(flags).arg("--dry-run"));
+    assert_eq!(
+        summary(&dry),
+        "0 would be imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems"
+    );
+    let changed = run(import(&program, &folder).args(flags));
+    assert_eq!(
+        summary(&changed),
+        "0 imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems"
+    );
+    assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 9, "each made once");
+}
 
-    async fn a_real_blog_is_imported_by_url(store: TestStore) {
-        let Some(posts) = corpus() else { return };
-        let program = Program::serve(&store, free_port());
-        let first = run(&mut import(&program, &posts));
-        assert_eq!(summary(&first), "112 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems", "{first:?}");
-        let event = last_event(&program).await;
-        let direct = run(galley(&store).arg("import").arg(&posts));
-        assert_eq!(summary(&direct), "0 imported, 0 updated, 112 unchanged, 0 with conflicts, 0 with problems");
-        assert_eq!(last_event(&program).await, event, "the same trees, tags, dates and slugs");
-    }
+#[on_both_engines]
+async fn a_real_blog_is_imported_by_url(store: TestStore) {
+    let Some(posts) = corpus() else { return };
+    let program = Program::serve(&store, free_port());
+    let first = run(&mut import(&program, &posts));
+    assert_eq!(
+        summary(&first),
+        "112 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems",
+        "{first:?}"
+    );
+    let event = last_event(&program).await;
+    let direct = run(galley(&store).arg("import").arg(&posts));
+    assert_eq!(
+        summary(&direct),
+        "0 imported, 0 updated, 112 unchanged, 0 with conflicts, 0 with problems"
+    );
+    assert_eq!(last_event(&program).await, event, "the same trees, tags, dates and slugs");
+}
 
-    async fn an_import_retries_while_the_server_restarts(store: TestStore) {
-        const PIECES: usize = 1_500;
-        let folder = store.directory().join("blog");
-        for number in 0..PIECES {
-            write(&folder.join(format!("{number:04}.md")), format!("# T {number}\n"));
-        }
-        let port = free_port();
-        let mut program = Program::serve(&store, port);
-        let mut child = import(&program, &folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        for round in 1..=3 {
-            let so_far = program.pieces("").await.len();
-            while program.pieces("").await.len() == so_far {
-                assert!(child.try_wait().unwrap().is_none(), "{round}: it ended by itself, {so_far} before");
-            }
-            program.kill();
-            program = Program::serve(&store, port);
-        }
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(summary(&output), format!("{PIECES} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"), "{output:?}");
-        let names = names(&program.pieces("").await);
-        assert_eq!(names.len(), PIECES, "each once");
-        assert!(names.is_sorted(), "in order");
+#[on_both_engines]
+async fn an_import_retries_while_the_server_restarts(store: TestStore) {
+    const PIECES: usize = 1_500;
+    let folder = store.directory().join("blog");
+    for number in 0..PIECES {
+        write(&folder.join(format!("{number:04}.md")), format!("# T {number}\n"));
     }
+    let port = free_port();
+    let mut program = Program::serve(&store, port);
+    let mut child =
+        import(&program, &folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for round in 1..=3 {
+        let so_far = program.pieces("").await.len();
+        while program.pieces("").await.len() == so_far {
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "{round}: it ended by itself, {so_far} before"
+            );
+        }
+        program.kill();
+        program = Program::serve(&store, port);
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        summary(&output),
+        format!("{PIECES} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"),
+        "{output:?}"
+    );
+    let names = names(&program.pieces("").await);
+    assert_eq!(names.len(), PIECES, "each once");
+    assert!(names.is_sorted(), "in order");
+}
 
-    async fn errors_of_no_single_piece_are_reported_once(store: TestStore) {
-        let folder = store.directory().join("blog");
-        for number in 0..40 {
-            write(&folder.join(format!("{number}.md")), "Text\n");
-        }
-        let program = Program::serve(&store, free_port());
-        let with = |url: &str, token: &str| {
-            let mut command = galley(&store);
-            run(command.args(["import", "--url", url, "--token", token]).arg(&folder))
-        };
-        let wrong_token = with(&program.url, "galley_x");
-        assert_eq!(wrong_token.status.code(), Some(1));
-        assert_eq!(stderr(&wrong_token).lines().count(), 1, "{wrong_token:?}");
-        assert!(!stderr(&wrong_token).contains("galley_x"), "{wrong_token:?}");
-        let nobody = with(&format!("http://127.0.0.1:{}", free_port()), &init_token());
-        assert!(stderr(&nobody).contains("can't be reached"), "{nobody:?}");
-        for bad in ["ftp://x", "http://u:p@127.0.0.1", "galley"] {
-            let refused = with(bad, &init_token());
-            assert!(stderr(&refused).contains("--url") && !stderr(&refused).contains(":p@"), "{refused:?}");
-        }
-        let read_only = run(galley(&store).args(["token", "create", "--permission", "contentPieces:read",
-            "--permission", "contentGroups:read", "--permission", "members:read"]));
-        let read_only = String::from_utf8(read_only.stdout).unwrap();
-        let refused = with(&program.url, read_only.trim());
-        assert_eq!(refused.status.code(), Some(1));
-        assert!(stderr(&refused).lines().count() <= 2, "{refused:?}");
-        assert_eq!(program.pieces("").await, Vec::<Value>::new());
+#[on_both_engines]
+async fn errors_of_no_single_piece_are_reported_once(store: TestStore) {
+    let folder = store.directory().join("blog");
+    for number in 0..40 {
+        write(&folder.join(format!("{number}.md")), "Text\n");
     }
+    let program = Program::serve(&store, free_port());
+    let with = |url: &str, token: &str| {
+        let mut command = galley(&store);
+        run(command.args(["import", "--url", url, "--token", token]).arg(&folder))
+    };
+    let wrong_token = with(&program.url, "galley_x");
+    assert_eq!(wrong_token.status.code(), Some(1));
+    assert_eq!(stderr(&wrong_token).lines().count(), 1, "{wrong_token:?}");
+    assert!(!stderr(&wrong_token).contains("galley_x"), "{wrong_token:?}");
+    let nobody = with(&format!("http://127.0.0.1:{}", free_port()), &init_token());
+    assert!(stderr(&nobody).contains("can't be reached"), "{nobody:?}");
+    for bad in ["ftp://x", "http://u:p@127.0.0.1", "galley"] {
+        let refused = with(bad, &init_token());
+        assert!(
+            stderr(&refused).contains("--url") && !stderr(&refused).contains(":p@"),
+            "{refused:?}"
+        );
+    }
+    let read_only = run(galley(&store).args([
+        "token",
+        "create",
+        "--permission",
+        "contentPieces:read",
+        "--permission",
+        "contentGroups:read",
+        "--permission",
+        "members:read",
+    ]));
+    let read_only = String::from_utf8(read_only.stdout).unwrap();
+    let refused = with(&program.url, read_only.trim());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).lines().count() <= 2, "{refused:?}");
+    assert_eq!(program.pieces("").await, Vec::<Value>::new());
 }

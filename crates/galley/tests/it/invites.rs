@@ -63,68 +63,71 @@ async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> FormFi
     fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
-on_both_engines! {
-    async fn accepting_an_invite_can_be_retried_after_a_kill(store: TestStore) {
-        let client = Client::builder().no_proxy().build().unwrap();
-        let mut program = Program::serve(&store, 0);
-        for number in 0..INVITES {
-            invite(&program, &format!("p{number}@example.org"), "Somebody").await;
-        }
-        let codes = codes(&store).await;
-        let (mut tokens, mut again) = (Vec::new(), 0);
-        // A few invites at a time: some are answered before the kill, and some are not.
-        for round in 0..INVITES / 8 {
-            let mut forms = Vec::new();
-            for number in round * 8..round * 8 + 4 {
-                let code = &codes[&format!("p{number}@example.org")];
-                forms.push(open_form(&client, &program.url, code, &format!("p{number}")).await);
-            }
-            let clicks = async |url: &str| {
-                let by_page = forms.iter().map(|form| tokio::spawn(send_form(client.clone(), url.to_owned(), form.clone())));
-                let by_program = (round * 8 + 4..round * 8 + 8).map(|number| {
-                    let code = codes[&format!("p{number}@example.org")].clone();
-                    tokio::spawn(accept(client.clone(), url.to_owned(), code, format!("p{number}")))
-                });
-                by_page.chain(by_program).collect::<Vec<_>>()
-            };
-            let first = clicks(&program.url).await;
-            // The kill comes at once, after one response, after two, and so on.
-            let started = Instant::now();
-            while first.iter().filter(|click| click.is_finished()).count() < round % 8 {
-                assert!(started.elapsed() < Duration::from_mins(1), "no answer");
-                tokio::time::sleep(Duration::from_micros(200)).await;
-            }
-            program.kill();
-            program = Program::serve(&store, 0);
-            let second = clicks(&program.url).await;
-            for (first, second) in first.into_iter().zip(second) {
-                let second = second.await.unwrap().expect("an answer, as nobody kills now");
-                if let Some(first) = first.await.unwrap() {
-                    assert_eq!(first, second);
-                } else {
-                    again += 1;
-                }
-                tokens.push(second);
-            }
-        }
-        eprintln!("{again} of {INVITES} had no answer at first");
-        assert!((1..INVITES).contains(&again), "no kill came between a click and its token");
-        let mut addresses: Vec<String> = Vec::new();
-        for token in &tokens {
-            let own = client.get(format!("{}/profile", program.url)).bearer_auth(token).send().await.unwrap();
-            addresses.push(own.json::<Value>().await.unwrap()["email"].as_str().unwrap().to_owned());
-        }
-        addresses.sort();
-        addresses.dedup();
-        assert_eq!(addresses.len(), INVITES);
-        let members = "/workspace-memberships/list-members?perPage=100";
-        let members: Value = program.get(members).await;
-        assert_eq!(members.as_array().unwrap().len(), INVITES + 1);
-        let mut added = 0;
-        for after in [0, 100] {
-            let page = program.get(&format!("/events?perPage=100&after={after}")).await;
-            added += page.as_array().unwrap().iter().filter(|event| event["type"] == "memberAdded").count();
-        }
-        assert_eq!(added, INVITES, "each once");
+#[on_both_engines]
+async fn accepting_an_invite_can_be_retried_after_a_kill(store: TestStore) {
+    let client = Client::builder().no_proxy().build().unwrap();
+    let mut program = Program::serve(&store, 0);
+    for number in 0..INVITES {
+        invite(&program, &format!("p{number}@example.org"), "Somebody").await;
     }
+    let codes = codes(&store).await;
+    let (mut tokens, mut again) = (Vec::new(), 0);
+    // A few invites at a time: some are answered before the kill, and some are not.
+    for round in 0..INVITES / 8 {
+        let mut forms = Vec::new();
+        for number in round * 8..round * 8 + 4 {
+            let code = &codes[&format!("p{number}@example.org")];
+            forms.push(open_form(&client, &program.url, code, &format!("p{number}")).await);
+        }
+        let clicks = async |url: &str| {
+            let by_page = forms
+                .iter()
+                .map(|form| tokio::spawn(send_form(client.clone(), url.to_owned(), form.clone())));
+            let by_program = (round * 8 + 4..round * 8 + 8).map(|number| {
+                let code = codes[&format!("p{number}@example.org")].clone();
+                tokio::spawn(accept(client.clone(), url.to_owned(), code, format!("p{number}")))
+            });
+            by_page.chain(by_program).collect::<Vec<_>>()
+        };
+        let first = clicks(&program.url).await;
+        // The kill comes at once, after one response, after two, and so on.
+        let started = Instant::now();
+        while first.iter().filter(|click| click.is_finished()).count() < round % 8 {
+            assert!(started.elapsed() < Duration::from_mins(1), "no answer");
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        program.kill();
+        program = Program::serve(&store, 0);
+        let second = clicks(&program.url).await;
+        for (first, second) in first.into_iter().zip(second) {
+            let second = second.await.unwrap().expect("an answer, as nobody kills now");
+            if let Some(first) = first.await.unwrap() {
+                assert_eq!(first, second);
+            } else {
+                again += 1;
+            }
+            tokens.push(second);
+        }
+    }
+    eprintln!("{again} of {INVITES} had no answer at first");
+    assert!((1..INVITES).contains(&again), "no kill came between a click and its token");
+    let mut addresses: Vec<String> = Vec::new();
+    for token in &tokens {
+        let own =
+            client.get(format!("{}/profile", program.url)).bearer_auth(token).send().await.unwrap();
+        addresses.push(own.json::<Value>().await.unwrap()["email"].as_str().unwrap().to_owned());
+    }
+    addresses.sort();
+    addresses.dedup();
+    assert_eq!(addresses.len(), INVITES);
+    let members = "/workspace-memberships/list-members?perPage=100";
+    let members: Value = program.get(members).await;
+    assert_eq!(members.as_array().unwrap().len(), INVITES + 1);
+    let mut added = 0;
+    for after in [0, 100] {
+        let page = program.get(&format!("/events?perPage=100&after={after}")).await;
+        added +=
+            page.as_array().unwrap().iter().filter(|event| event["type"] == "memberAdded").count();
+    }
+    assert_eq!(added, INVITES, "each once");
 }

@@ -364,40 +364,40 @@ pub(crate) async fn assert_acknowledged_is_stored(
     assert_delivered(receiver, &events).await
 }
 
-on_both_engines! {
-    async fn a_server_killed_under_load_keeps_acknowledged_writes(store: TestStore) {
-        let (kills, changes): (usize, usize) = size((6, 10), (25, 20), (1_000, 100));
-        let port = free_port();
-        let mut program = Program::serve(&store, port);
-        let group = program.group().await;
-        let receiver = receive_from(&program, &group).await;
-        let load = Arc::new(Load::default());
-        let clients = load.start(&program.url, &group, &role(&program).await);
-        let mut slowest = Duration::ZERO;
-        for round in 0..kills {
-            // Each kill comes after the clients have resumed, at a different time.
-            load.wait_for(changes).await;
-            tokio::time::sleep(Duration::from_millis(round as u64 * 7 % 40)).await;
-            program.kill();
-            program = Program::serve(&store, port);
-            slowest = slowest.max(program.started_in);
-        }
-        let acknowledged = load.end(clients).await;
-        let twice = assert_acknowledged_is_stored(&store, &program, &receiver, &acknowledged).await;
-        let under_way = kills * 8 * PIECE_EVENTS.len();
-        assert!(twice <= under_way, "{twice} came twice, more than were under way at {kills} kills");
-        if let DatabaseUrl::Sqlite(_) = store.url {
-            let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
-            let check: String =
-                connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-            assert_eq!(check, "ok");
-        }
-        let found = format!(
-            "{} changes answered, {} of them a second time; 0 lost, 0 half there, 0 made twice; \
-             {twice} deliveries repeated; slowest start {slowest:?}",
-            acknowledged.len(), load.replayed.load(Ordering::Relaxed)
-        );
-        eprintln!("{}: {kills} kills, {found}", store.engine());
-        report_figure(&format!("{}: {kills} kills under mixed load", store.engine()), found, "0 lost");
+#[on_both_engines]
+async fn a_server_killed_under_load_keeps_acknowledged_writes(store: TestStore) {
+    let (kills, changes): (usize, usize) = size((6, 10), (25, 20), (1_000, 100));
+    let port = free_port();
+    let mut program = Program::serve(&store, port);
+    let group = program.group().await;
+    let receiver = receive_from(&program, &group).await;
+    let load = Arc::new(Load::default());
+    let clients = load.start(&program.url, &group, &role(&program).await);
+    let mut slowest = Duration::ZERO;
+    for round in 0..kills {
+        // Each kill comes after the clients have resumed, at a different time.
+        load.wait_for(changes).await;
+        tokio::time::sleep(Duration::from_millis(round as u64 * 7 % 40)).await;
+        program.kill();
+        program = Program::serve(&store, port);
+        slowest = slowest.max(program.started_in);
     }
+    let acknowledged = load.end(clients).await;
+    let twice = assert_acknowledged_is_stored(&store, &program, &receiver, &acknowledged).await;
+    let under_way = kills * 8 * PIECE_EVENTS.len();
+    assert!(twice <= under_way, "{twice} came twice, more than were under way at {kills} kills");
+    if let DatabaseUrl::Sqlite(_) = store.url {
+        let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
+        let check: String =
+            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok");
+    }
+    let found = format!(
+        "{} changes answered, {} of them a second time; 0 lost, 0 half there, 0 made twice; \
+         {twice} deliveries repeated; slowest start {slowest:?}",
+        acknowledged.len(),
+        load.replayed.load(Ordering::Relaxed)
+    );
+    eprintln!("{}: {kills} kills, {found}", store.engine());
+    report_figure(&format!("{}: {kills} kills under mixed load", store.engine()), found, "0 lost");
 }

@@ -1,6 +1,6 @@
 //! Log lines: clients can't forge them, nor insert characters that change their display.
 
-use galley_testing::{Behaviour, Receiver, on_both_engines};
+use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,92 +29,118 @@ fn changes_display(c: char) -> bool {
         || ('\u{2060}'..='\u{206f}').contains(&c)
 }
 
-on_both_engines! {
-    async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStore) {
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let mut command = galley(&store);
-        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "galley=debug,galley_server=debug");
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
-        let mut program = Program::start(command);
-        let group = program.group().await;
-        let webhook = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
-        let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
-        let webhook = made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
-        for name in ["a", "b", "c"] {
-            let body = json!({"name": name, "ancestor": group});
-            assert_eq!(program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap().status(), 201);
-        }
-        receiver.wait_for(2).await;
-        let other = galley_domain::access_token::AccessToken::from_random([9; 32]);
-        for _ in 0..5 {
-            let client = reqwest::Client::builder().no_proxy().build().unwrap();
-            let request = client.get(format!("{}/tags/list", program.url)).bearer_auth(other.reveal());
-            assert_eq!(request.send().await.unwrap().status(), 401);
-        }
-        // Two requests are served from the database, and two from the cache.
-        for _ in 0..4 {
-            program.get("/tags/list").await;
-        }
-        program.terminate();
-        let log = program.rest_of_log();
-        let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let of = |message: &str| -> Vec<&Value> {
-            entries.iter().filter(|entry| entry["fields"]["message"] == message).collect()
-        };
-        let failing = of("a webhook's receiver did not accept a delivery");
-        assert_eq!(failing.len(), 1, "{log}");
-        assert_eq!((&failing[0]["level"], &failing[0]["fields"]["webhook"], &failing[0]["fields"]["status"]),
-            (&json!("INFO"), &json!(webhook), &json!(500)));
-        let rejected = of("rejected an access token");
-        assert_eq!(rejected.len(), 1, "{log}");
-        assert_eq!((&rejected[0]["level"], &rejected[0]["fields"]["client"]), (&json!("INFO"), &json!("127.0.0.1")));
-        assert!(!log.contains(other.reveal()));
-        let lists: Vec<_> = of("answered").into_iter().filter(|entry| entry["fields"]["route"] == "/tags/list").collect();
-        assert_eq!(lists.len(), 9, "{log}");
-        for entry in lists.iter().filter(|entry| entry["fields"]["status"] == 200) {
-            let span = &entry["span"];
-            assert!(span["token"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
-            assert!(span["user"].as_str().is_some_and(|id| id.starts_with("usr_")), "{entry}");
-            assert_eq!(span["client"], "127.0.0.1", "{entry}");
-        }
+#[on_both_engines]
+async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStore) {
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let mut command = galley(&store);
+    command
+        .env("GALLEY_INIT_TOKEN", init_token())
+        .env("GALLEY_LOG", "galley=debug,galley_server=debug");
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut program = Program::start(command);
+    let group = program.group().await;
+    let webhook = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
+    let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+    let webhook = made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    for name in ["a", "b", "c"] {
+        let body = json!({"name": name, "ancestor": group});
+        assert_eq!(
+            program
+                .request(Method::POST, "/content-groups")
+                .json(&body)
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            201
+        );
     }
+    receiver.wait_for(2).await;
+    let other = galley_domain::access_token::AccessToken::from_random([9; 32]);
+    for _ in 0..5 {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client.get(format!("{}/tags/list", program.url)).bearer_auth(other.reveal());
+        assert_eq!(request.send().await.unwrap().status(), 401);
+    }
+    // Two requests are served from the database, and two from the cache.
+    for _ in 0..4 {
+        program.get("/tags/list").await;
+    }
+    program.terminate();
+    let log = program.rest_of_log();
+    let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |message: &str| -> Vec<&Value> {
+        entries.iter().filter(|entry| entry["fields"]["message"] == message).collect()
+    };
+    let failing = of("a webhook's receiver did not accept a delivery");
+    assert_eq!(failing.len(), 1, "{log}");
+    assert_eq!(
+        (&failing[0]["level"], &failing[0]["fields"]["webhook"], &failing[0]["fields"]["status"]),
+        (&json!("INFO"), &json!(webhook), &json!(500))
+    );
+    let rejected = of("rejected an access token");
+    assert_eq!(rejected.len(), 1, "{log}");
+    assert_eq!(
+        (&rejected[0]["level"], &rejected[0]["fields"]["client"]),
+        (&json!("INFO"), &json!("127.0.0.1"))
+    );
+    assert!(!log.contains(other.reveal()));
+    let lists: Vec<_> = of("answered")
+        .into_iter()
+        .filter(|entry| entry["fields"]["route"] == "/tags/list")
+        .collect();
+    assert_eq!(lists.len(), 9, "{log}");
+    for entry in lists.iter().filter(|entry| entry["fields"]["status"] == 200) {
+        let span = &entry["span"];
+        assert!(span["token"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
+        assert!(span["user"].as_str().is_some_and(|id| id.starts_with("usr_")), "{entry}");
+        assert_eq!(span["client"], "127.0.0.1", "{entry}");
+    }
+}
 
-    async fn clients_cannot_inject_log_lines(store: TestStore) {
-        let mut command = galley(&store);
-        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
-        let mut program = Program::start(command);
-        for request in INJECTING_REQUESTS {
-            let mut stream = TcpStream::connect(program.url.trim_start_matches("http://")).await.unwrap();
-            stream.write_all(request).await.unwrap();
-            let mut answer = [0; 64];
-            let _ = stream.read(&mut answer).await;
-        }
-        // Client text in stored, rejected, and sent data.
-        let group = program.group().await;
-        for words in ["\u{9b}31m", "\u{202e}", "a\nb", "\",\"level\":\"ERROR"] {
-            let body = piece(&group, "slug", words);
-            for (path, mut body) in [
-                ("/content-pieces", body),
-                ("/webhooks", json!({"url": format!("https://{words}.invalid/"), "event": "memberAdded"})),
-                ("/workspace-memberships", json!({"email": format!("{words}@example.org"), "roleId": "x"})),
-                ("/variants", json!({"key": words, "label": words})),
-            ] {
-                body["title"] = json!(words);
-                body["name"] = json!(words);
-                program.request(Method::POST, path).json(&body).send().await.unwrap();
-            }
-        }
-        program.terminate();
-        let log = program.rest_of_log();
-        let mut answered = 0;
-        for line in log.lines() {
-            let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-            assert_ne!(entry["level"], "ERROR", "{line}");
-            assert!(!line.contains(changes_display), "{line:?}");
-            assert!(!line.contains(&init_token()) && !line.contains(KEY), "{line}");
-            answered += usize::from(entry["fields"]["message"] == "answered");
-        }
-        assert!(answered > INJECTING_REQUESTS.len(), "{log}");
+#[on_both_engines]
+async fn clients_cannot_inject_log_lines(store: TestStore) {
+    let mut command = galley(&store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut program = Program::start(command);
+    for request in INJECTING_REQUESTS {
+        let mut stream =
+            TcpStream::connect(program.url.trim_start_matches("http://")).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        let mut answer = [0; 64];
+        let _ = stream.read(&mut answer).await;
     }
+    // Client text in stored, rejected, and sent data.
+    let group = program.group().await;
+    for words in ["\u{9b}31m", "\u{202e}", "a\nb", "\",\"level\":\"ERROR"] {
+        let body = piece(&group, "slug", words);
+        for (path, mut body) in [
+            ("/content-pieces", body),
+            (
+                "/webhooks",
+                json!({"url": format!("https://{words}.invalid/"), "event": "memberAdded"}),
+            ),
+            (
+                "/workspace-memberships",
+                json!({"email": format!("{words}@example.org"), "roleId": "x"}),
+            ),
+            ("/variants", json!({"key": words, "label": words})),
+        ] {
+            body["title"] = json!(words);
+            body["name"] = json!(words);
+            program.request(Method::POST, path).json(&body).send().await.unwrap();
+        }
+    }
+    program.terminate();
+    let log = program.rest_of_log();
+    let mut answered = 0;
+    for line in log.lines() {
+        let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        assert_ne!(entry["level"], "ERROR", "{line}");
+        assert!(!line.contains(changes_display), "{line:?}");
+        assert!(!line.contains(&init_token()) && !line.contains(KEY), "{line}");
+        answered += usize::from(entry["fields"]["message"] == "answered");
+    }
+    assert!(answered > INJECTING_REQUESTS.len(), "{log}");
 }

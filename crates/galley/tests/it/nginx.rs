@@ -123,51 +123,55 @@ fn heads(length: usize) -> Vec<String> {
     chunked.into_iter().flat_map(both).collect()
 }
 
-on_both_engines! {
-    async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
-        let Some(nginx) = std::env::var_os("GALLEY_TEST_NGINX") else {
-            return report_skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
-        };
-        let mut command = galley(&store);
-        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
-        let mut program = Program::start(command);
-        let server = program.url.trim_start_matches("http://").to_owned();
-        let nginx = Nginx::start(Path::new(&nginx), &store, &server).await;
+#[on_both_engines]
+async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
+    let Some(nginx) = std::env::var_os("GALLEY_TEST_NGINX") else {
+        return report_skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
+    };
+    let mut command = galley(&store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut program = Program::start(command);
+    let server = program.url.trim_start_matches("http://").to_owned();
+    let nginx = Nginx::start(Path::new(&nginx), &store, &server).await;
 
-        let hidden = "0\r\n\r\nGET /problems/hidden HTTP/1.1\r\nHost: galley.example.org\r\nX: ";
-        for head in heads(hidden.len()) {
-            for path in ["/tags", "/healthz", "/nothing"] {
-                let request = format!("POST {path} HTTP/1.1\r\nHost: galley.example.org\r\n{head}\r\n{hidden}");
-                nginx.send(request.as_bytes()).await;
-            }
-            // The next requests over nginx's connections to the server get their own responses.
-            for _ in 0..2 {
-                let request = "GET /healthz HTTP/1.1\r\nHost: galley.example.org\r\nConnection: close\r\n\r\n";
-                let came = nginx.send(request.as_bytes()).await;
-                assert!(came.starts_with("HTTP/1.1 200 "), "after {head:?}: {came}");
-                assert!(came.contains("x-request-id: ") && !came.contains("problem"), "after {head:?}: {came}");
-            }
+    let hidden = "0\r\n\r\nGET /problems/hidden HTTP/1.1\r\nHost: galley.example.org\r\nX: ";
+    for head in heads(hidden.len()) {
+        for path in ["/tags", "/healthz", "/nothing"] {
+            let request =
+                format!("POST {path} HTTP/1.1\r\nHost: galley.example.org\r\n{head}\r\n{hidden}");
+            nginx.send(request.as_bytes()).await;
         }
-        program.terminate();
-        let came: Vec<Value> = program
-            .rest_of_log()
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .filter(|entry| entry["fields"]["message"] == "answered")
-            .collect();
-        // The server received as many requests as nginx forwarded. nginx logs each one after its
-        // response.
-        let started = Instant::now();
-        loop {
-            let log = std::fs::read_to_string(&nginx.log).unwrap();
-            let was_passed = |line: &&str| line.split(' ').nth(1) != Some("-");
-            let passed = log.lines().filter(was_passed).count();
-            if passed > 100 && passed == came.len() {
-                break;
-            }
-            assert!(started.elapsed().as_secs() < 20, "{} came: {log}", came.len());
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        // The next requests over nginx's connections to the server get their own responses.
+        for _ in 0..2 {
+            let request =
+                "GET /healthz HTTP/1.1\r\nHost: galley.example.org\r\nConnection: close\r\n\r\n";
+            let came = nginx.send(request.as_bytes()).await;
+            assert!(came.starts_with("HTTP/1.1 200 "), "after {head:?}: {came}");
+            assert!(
+                came.contains("x-request-id: ") && !came.contains("problem"),
+                "after {head:?}: {came}"
+            );
         }
+    }
+    program.terminate();
+    let came: Vec<Value> = program
+        .rest_of_log()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|entry| entry["fields"]["message"] == "answered")
+        .collect();
+    // The server received as many requests as nginx forwarded. nginx logs each one after its
+    // response.
+    let started = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(&nginx.log).unwrap();
+        let was_passed = |line: &&str| line.split(' ').nth(1) != Some("-");
+        let passed = log.lines().filter(was_passed).count();
+        if passed > 100 && passed == came.len() {
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 20, "{} came: {log}", came.len());
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

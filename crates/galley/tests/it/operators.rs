@@ -19,126 +19,148 @@ async fn get(program: &Program, token: &str, path: &str) -> (StatusCode, Value) 
     (response.status(), response.json().await.unwrap())
 }
 
-on_both_engines! {
-    async fn a_different_key_is_rejected_and_the_original_works(store: TestStore) {
-        let mut program = Program::serve(&store, free_port());
-        let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded", "secret": "s"});
-        let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
-        assert_eq!(made.status(), 201);
-        assert!(program.terminate().success());
-        for command in [vec!["serve", "--listen", "127.0.0.1:0"], vec!["check"]] {
-            let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).args(&command));
-            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-            let says = stdout(&refused) + &stderr(&refused);
-            assert!(says.contains("differs from the key that encrypted the database"), "{says}");
-        }
-        for malformed in ["short", "not base 64 at all, whatever its length may be"] {
-            let refused = run(galley(&store).env("GALLEY_KEY", malformed).arg("serve"));
-            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-            assert!(stderr(&refused).contains("GALLEY_KEY"), "{refused:?}");
-        }
-        assert!(run(galley(&store).arg("check")).status.success());
-        let mut again = Program::serve(&store, free_port());
-        assert_eq!(again.get("/webhooks/list").await[0]["name"], "w");
-        assert!(again.terminate().success());
-    }
-
-    async fn check_does_not_register_a_key(store: TestStore) {
-        // The store dates from before keys were registered.
-        assert!(run(galley(&store).arg("init")).status.success());
-        execute(&store, "DELETE FROM key_check").await;
-        let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
-        assert!(checked.status.success(), "{checked:?}");
-        let mut program = Program::serve(&store, free_port());
-        assert!(program.terminate().success());
-        let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("serve"));
+#[on_both_engines]
+async fn a_different_key_is_rejected_and_the_original_works(store: TestStore) {
+    let mut program = Program::serve(&store, free_port());
+    let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded", "secret": "s"});
+    let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
+    assert_eq!(made.status(), 201);
+    assert!(program.terminate().success());
+    for command in [vec!["serve", "--listen", "127.0.0.1:0"], vec!["check"]] {
+        let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).args(&command));
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let says = stdout(&refused) + &stderr(&refused);
+        assert!(says.contains("differs from the key that encrypted the database"), "{says}");
     }
+    for malformed in ["short", "not base 64 at all, whatever its length may be"] {
+        let refused = run(galley(&store).env("GALLEY_KEY", malformed).arg("serve"));
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(stderr(&refused).contains("GALLEY_KEY"), "{refused:?}");
+    }
+    assert!(run(galley(&store).arg("check")).status.success());
+    let mut again = Program::serve(&store, free_port());
+    assert_eq!(again.get("/webhooks/list").await[0]["name"], "w");
+    assert!(again.terminate().success());
+}
 
-    async fn members_are_added_and_listed(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let add = |arguments: &[&str]| run(galley(&store).args(["member", "add"]).args(arguments));
-        let added = add(&["--email", "ann@example.org", "--name", "Ann Example", "--role", "viewer"]);
-        assert!(added.status.success(), "{added:?}");
-        let id = stdout(&added).trim().to_owned();
-        let listed = stdout(&run(galley(&store).args(["member", "list"])));
-        let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
-        assert!(line.contains("Ann Example <ann@example.org>") && line.ends_with("Viewer"), "{line}");
-        let members = program.get("/workspace-memberships/list-members").await;
-        assert_eq!(members[1]["id"], json!(id));
-        assert_eq!(members[1]["profile"]["username"], "ann");
-        let made = run(galley(&store).args(["token", "create", "--email", "ann@example.org"]));
-        let token = stdout(&made).trim().to_owned();
-        let (_, profile) = get(&program, &token, "/profile").await;
-        assert_eq!(profile["fullName"], "Ann Example");
-        assert_eq!(get(&program, &token, "/webhooks/list").await.0, 403);
-        for (arguments, says) in [
-            (vec!["--email", "ANN@example.org"], "member"),
-            (vec!["--email", "bob@example.org", "--role", "Boss"], "Admin, Editor, Viewer"),
-            (vec!["--email", "bob"], "--email"),
-            (
-                vec!["--email", "bob@example.org", "--workspace", "ws_x"],
-                "the workspace ws_x does not exist",
-            ),
-        ] {
-            let refused = add(&arguments);
-            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-            assert!(stderr(&refused).contains(says), "{refused:?}");
-        }
-        // If two names differ only by case, the exact match is used.
-        let body = json!({"name": "admin", "permissions": []});
-        let role = program.request(Method::POST, "/roles").json(&body).send().await.unwrap();
-        let role: Value = role.json().await.unwrap();
-        let added = add(&["--email", "cat@example.org", "--role", "admin"]);
-        assert!(added.status.success(), "{added:?}");
-        let members = program.get("/workspace-memberships/list-members").await;
-        assert_eq!(members[2]["roleId"], role["id"]);
-        assert_eq!(add(&["--email", "dog@example.org", "--role", "ADMIN"]).status.code(), Some(1));
-    }
+#[on_both_engines]
+async fn check_does_not_register_a_key(store: TestStore) {
+    // The store dates from before keys were registered.
+    assert!(run(galley(&store).arg("init")).status.success());
+    execute(&store, "DELETE FROM key_check").await;
+    let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
+    assert!(checked.status.success(), "{checked:?}");
+    let mut program = Program::serve(&store, free_port());
+    assert!(program.terminate().success());
+    let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("serve"));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+}
 
-    async fn workspaces_are_created_listed_and_updated(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let create = |email: &str| {
-            let arguments = ["workspace", "create", "--name", "Second", "--email", email, "--json"];
-            run(galley(&store).args(arguments))
-        };
-        let made = create("owner@localhost");
-        assert!(made.status.success(), "{made:?}");
-        let made: Value = serde_json::from_slice(&made.stdout).unwrap();
-        let (id, token) = (made["workspaceId"].as_str().unwrap(), made["token"].as_str().unwrap());
-        let listed = stdout(&run(galley(&store).args(["workspace", "list"])));
-        assert_eq!(listed.lines().count(), 2, "{listed}");
-        assert!(listed.contains(&format!("{id}  Second")), "{listed}");
-        // The same owner has both workspaces.
-        let both = program.get("/workspace-memberships/list-workspaces").await;
-        assert_eq!(both.as_array().unwrap().len(), 2, "{both}");
-        assert!(run(galley(&store).arg("check")).status.success());
-        let unnamed = run(galley(&store).args(["workspace", "set", "--name", "x"]));
-        assert!(stderr(&unnamed).contains("--workspace"), "{unnamed:?}");
-        let set = |arguments: &[&str]| {
-            run(galley(&store).args(["workspace", "set", "--workspace", id]).args(arguments))
-        };
-        let done = set(&["--name", "Renamed", "--customer-id", "cus_1", "--subscription-plan", "team",
-            "--subscription-data", "{\"seats\": 3}", "--subscription-expires-at", "2027-01-01"]);
-        assert!(done.status.success(), "{done:?}");
-        assert!(set(&["--subscription-plan", "", "--subscription-status", "active"]).status.success());
-        let (_, shown) = get(&program, token, "/workspace").await;
-        for (field, value) in [("name", json!("Renamed")), ("customerId", json!("cus_1")),
-            ("subscriptionPlan", Value::Null), ("subscriptionStatus", json!("active")),
-            ("subscriptionData", json!("{\"seats\": 3}")),
-            ("subscriptionExpiresAt", json!("2027-01-01T00:00:00.000Z"))] {
-            assert_eq!(shown[field], value, "{field}");
-        }
-        for wrong in [["--subscription-data", "{"], ["--subscription-expires-at", "soon"], ["--name", ""]] {
-            let refused = set(&wrong);
-            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-            assert!(stderr(&refused).contains(wrong[0]), "{refused:?}");
-        }
-        assert_eq!(get(&program, token, "/workspace").await.1, shown);
-        let (status, _) = get(&program, &init_token(), &format!("/content-groups?id={}",
-            made["contentGroupId"].as_str().unwrap())).await;
-        assert_eq!(status, 404);
+#[on_both_engines]
+async fn members_are_added_and_listed(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let add = |arguments: &[&str]| run(galley(&store).args(["member", "add"]).args(arguments));
+    let added = add(&["--email", "ann@example.org", "--name", "Ann Example", "--role", "viewer"]);
+    assert!(added.status.success(), "{added:?}");
+    let id = stdout(&added).trim().to_owned();
+    let listed = stdout(&run(galley(&store).args(["member", "list"])));
+    let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(line.contains("Ann Example <ann@example.org>") && line.ends_with("Viewer"), "{line}");
+    let members = program.get("/workspace-memberships/list-members").await;
+    assert_eq!(members[1]["id"], json!(id));
+    assert_eq!(members[1]["profile"]["username"], "ann");
+    let made = run(galley(&store).args(["token", "create", "--email", "ann@example.org"]));
+    let token = stdout(&made).trim().to_owned();
+    let (_, profile) = get(&program, &token, "/profile").await;
+    assert_eq!(profile["fullName"], "Ann Example");
+    assert_eq!(get(&program, &token, "/webhooks/list").await.0, 403);
+    for (arguments, says) in [
+        (vec!["--email", "ANN@example.org"], "member"),
+        (vec!["--email", "bob@example.org", "--role", "Boss"], "Admin, Editor, Viewer"),
+        (vec!["--email", "bob"], "--email"),
+        (
+            vec!["--email", "bob@example.org", "--workspace", "ws_x"],
+            "the workspace ws_x does not exist",
+        ),
+    ] {
+        let refused = add(&arguments);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(stderr(&refused).contains(says), "{refused:?}");
     }
+    // If two names differ only by case, the exact match is used.
+    let body = json!({"name": "admin", "permissions": []});
+    let role = program.request(Method::POST, "/roles").json(&body).send().await.unwrap();
+    let role: Value = role.json().await.unwrap();
+    let added = add(&["--email", "cat@example.org", "--role", "admin"]);
+    assert!(added.status.success(), "{added:?}");
+    let members = program.get("/workspace-memberships/list-members").await;
+    assert_eq!(members[2]["roleId"], role["id"]);
+    assert_eq!(add(&["--email", "dog@example.org", "--role", "ADMIN"]).status.code(), Some(1));
+}
+
+#[on_both_engines]
+async fn workspaces_are_created_listed_and_updated(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let create = |email: &str| {
+        let arguments = ["workspace", "create", "--name", "Second", "--email", email, "--json"];
+        run(galley(&store).args(arguments))
+    };
+    let made = create("owner@localhost");
+    assert!(made.status.success(), "{made:?}");
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let (id, token) = (made["workspaceId"].as_str().unwrap(), made["token"].as_str().unwrap());
+    let listed = stdout(&run(galley(&store).args(["workspace", "list"])));
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains(&format!("{id}  Second")), "{listed}");
+    // The same owner has both workspaces.
+    let both = program.get("/workspace-memberships/list-workspaces").await;
+    assert_eq!(both.as_array().unwrap().len(), 2, "{both}");
+    assert!(run(galley(&store).arg("check")).status.success());
+    let unnamed = run(galley(&store).args(["workspace", "set", "--name", "x"]));
+    assert!(stderr(&unnamed).contains("--workspace"), "{unnamed:?}");
+    let set = |arguments: &[&str]| {
+        run(galley(&store).args(["workspace", "set", "--workspace", id]).args(arguments))
+    };
+    let done = set(&[
+        "--name",
+        "Renamed",
+        "--customer-id",
+        "cus_1",
+        "--subscription-plan",
+        "team",
+        "--subscription-data",
+        "{\"seats\": 3}",
+        "--subscription-expires-at",
+        "2027-01-01",
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    assert!(set(&["--subscription-plan", "", "--subscription-status", "active"]).status.success());
+    let (_, shown) = get(&program, token, "/workspace").await;
+    for (field, value) in [
+        ("name", json!("Renamed")),
+        ("customerId", json!("cus_1")),
+        ("subscriptionPlan", Value::Null),
+        ("subscriptionStatus", json!("active")),
+        ("subscriptionData", json!("{\"seats\": 3}")),
+        ("subscriptionExpiresAt", json!("2027-01-01T00:00:00.000Z")),
+    ] {
+        assert_eq!(shown[field], value, "{field}");
+    }
+    for wrong in
+        [["--subscription-data", "{"], ["--subscription-expires-at", "soon"], ["--name", ""]]
+    {
+        let refused = set(&wrong);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(stderr(&refused).contains(wrong[0]), "{refused:?}");
+    }
+    assert_eq!(get(&program, token, "/workspace").await.1, shown);
+    let (status, _) = get(
+        &program,
+        &init_token(),
+        &format!("/content-groups?id={}", made["contentGroupId"].as_str().unwrap()),
+    )
+    .await;
+    assert_eq!(status, 404);
 }
 
 #[test]

@@ -34,274 +34,380 @@ async fn edit(program: &Program, title: &str, change: Value) {
     assert!(answer.status().is_success(), "{answer:?}");
 }
 
-on_both_engines! {
-    async fn edits_and_source_changes_are_distinguished(store: TestStore) {
-        let folder = store.directory().join("blog");
-        let source = |title: &str, about: &str| format!("---\ntitle: {title}\ndescription: {about}\ntags: [x]\n---\nText\n");
-        for title in ["edited", "changed", "both", "same", "untouched"] {
-            write(&folder.join(format!("{title}.md")), source(title, "first"));
-        }
-        let program = Program::serve(&store, free_port());
-        let all = |by_url, more: &[&str]| import(&store, &program, by_url, more);
-        assert_eq!(all(false, &[]), "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems");
-        for title in ["edited", "both"] {
-            edit(&program, title, json!({"description": "by hand"})).await;
-        }
-        edit(&program, "same", json!({"description": "second"})).await;
-        for title in ["changed", "both", "same"] {
-            write(&folder.join(format!("{title}.md")), source(title, "second"));
-        }
-        let before = last_event(&program).await;
-        for by_url in [false, true] {
-            let dry = all(by_url, &["--dry-run"]);
-            assert_eq!(dry, "0 would be imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems");
-        }
-        assert_eq!(last_event(&program).await, before);
-        assert_eq!(all(true, &[]), "0 imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems");
-        let pair = |title: &str, about: &str| (title.to_owned(), about.to_owned());
-        let now = [pair("both", "by hand"), pair("changed", "second"), pair("edited", "by hand"),
-            pair("same", "second"), pair("untouched", "first")];
-        assert_eq!(titled(&program).await, now);
-        // A direct import recognizes sources that were imported through the server, and vice versa.
-        assert_eq!(all(false, &[]), "0 imported, 0 updated, 4 unchanged, 1 with conflicts, 0 with problems");
-        let output = run(galley(&store).arg("import").arg(&folder));
-        assert!(stdout(&output).contains("both.md"), "the conflict is named: {output:?}");
-        // A move to another group is not an edit.
-        let other = json!({"name": "Elsewhere", "ancestor": program.group().await});
-        let other = program.request(Method::POST, "/content-groups").json(&other).send().await.unwrap();
-        let other = other.json::<Value>().await.unwrap()["id"].clone();
-        edit(&program, "changed", json!({"contentGroupId": other})).await;
-        write(&folder.join("changed.md"), source("changed", "third"));
-        assert_eq!(all(false, &["--groups"]), "0 imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems");
-        assert_eq!(all(true, &["--groups", "--overwrite"]), "0 imported, 2 updated, 3 unchanged, 0 with conflicts, 0 with problems");
-        let now = [pair("both", "second"), pair("changed", "third"), pair("edited", "first"),
-            pair("same", "second"), pair("untouched", "first")];
-        assert_eq!(titled(&program).await, now);
-        assert_eq!(all(false, &["--groups"]), "0 imported, 0 updated, 5 unchanged, 0 with conflicts, 0 with problems");
-        // A tag for all pieces changes each source's hash.
-        assert_eq!(all(false, &["--groups", "--tag", "y"]), "0 imported, 5 updated, 0 unchanged, 0 with conflicts, 0 with problems");
+#[on_both_engines]
+async fn edits_and_source_changes_are_distinguished(store: TestStore) {
+    let folder = store.directory().join("blog");
+    let source = |title: &str, about: &str| {
+        format!("---\ntitle: {title}\ndescription: {about}\ntags: [x]\n---\nText\n")
+    };
+    for title in ["edited", "changed", "both", "same", "untouched"] {
+        write(&folder.join(format!("{title}.md")), source(title, "first"));
     }
-
-    async fn a_piece_without_a_noted_source_is_a_conflict_unless_identical(store: TestStore) {
-        let folder = store.directory().join("blog");
-        let program = Program::serve(&store, free_port());
-        let group = program.group().await;
-        for (name, title) in [("a.md", "A"), ("b.md", "B")] {
-            let body = json!({"title": title, "slug": title.to_lowercase(), "tags": [], "members": [],
-                "contentGroupId": group, "filename": name, "content": "<p>Text</p>"});
-            let made = program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
-            assert_eq!(made.status(), 201);
-        }
-        write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
-        write(&folder.join("b.md"), "---\ntitle: Other\nslug: b\n---\nText\n");
-        let conflict = "0 imported, 0 updated, 1 unchanged, 1 with conflicts, 0 with problems";
-        let dry = import(&store, &program, true, &["--dry-run"]);
-        assert_eq!(dry, conflict.replacen("imported", "would be imported", 1));
-        assert_eq!(import(&store, &program, false, &[]), conflict);
-        // From now on, the identical piece has a noted source.
-        write(&folder.join("a.md"), "---\ntitle: A2\nslug: a\n---\nText\n");
-        assert_eq!(import(&store, &program, false, &[]), "0 imported, 1 updated, 0 unchanged, 1 with conflicts, 0 with problems");
+    let program = Program::serve(&store, free_port());
+    let all = |by_url, more: &[&str]| import(&store, &program, by_url, more);
+    assert_eq!(
+        all(false, &[]),
+        "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+    );
+    for title in ["edited", "both"] {
+        edit(&program, title, json!({"description": "by hand"})).await;
     }
-
-    async fn a_new_translation_is_not_a_conflict(store: TestStore) {
-        let folder = store.directory().join("blog");
-        let program = Program::serve(&store, free_port());
-        write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
-        let flags = ["--variants", "en,de"];
-        import(&store, &program, false, &flags);
-        write(&folder.join("b.md"), "---\ntitle: B\n---\nText\n");
-        write(&folder.join("b.de.md"), "---\ntitle: Be\n---\nText\n");
-        import(&store, &program, false, &flags);
-        write(&folder.join("a.de.md"), "---\ntitle: Ah\n---\nText\n");
-        assert_eq!(import(&store, &program, true, &flags), "0 imported, 1 updated, 3 unchanged, 0 with conflicts, 0 with problems");
-        let pieces = program.pieces("variant=de").await;
-        assert_eq!(pieces[0]["title"], "Ah");
-        edit(&program, "A", json!({"variant": "de", "title": "By hand"})).await;
-        write(&folder.join("a.de.md"), "---\ntitle: Aah\n---\nText\n");
-        for by_url in [true, false] {
-            let conflict = "0 imported, 0 updated, 3 unchanged, 1 with conflicts, 0 with problems";
-            assert_eq!(import(&store, &program, by_url, &flags), conflict);
-        }
+    edit(&program, "same", json!({"description": "second"})).await;
+    for title in ["changed", "both", "same"] {
+        write(&folder.join(format!("{title}.md")), source(title, "second"));
     }
-
-    async fn unpublished_sources_go_to_separate_groups(store: TestStore) {
-        let item = |id: u32, status: &str, password: &str| format!(
-            "<item><title>P{id}</title><wp:post_id>{id}</wp:post_id><wp:status>{status}</wp:status>\
-             <wp:post_type>post</wp:post_type><wp:post_password>{password}</wp:post_password>\
-             <wp:post_date_gmt>2024-05-06 10:00:00</wp:post_date_gmt>\
-             <content:encoded><![CDATA[<p>Text</p>[caption id=\"x\" width=\"3\" caption=\"Old words\"]<img src=\"/b.png\" />[/caption]]]></content:encoded>\
-             <wp:postmeta><wp:meta_key>price</wp:meta_key><wp:meta_value>9</wp:meta_value></wp:postmeta>\
-             <wp:postmeta><wp:meta_key>_plugin</wp:meta_key><wp:meta_value>x</wp:meta_value></wp:postmeta>\
-             <category domain=\"post_tag\"><![CDATA[Food &amp; <i>Drink</i>]]></category>\
-             <wp:comment><wp:comment_id>1</wp:comment_id></wp:comment><wp:comment><wp:comment_id>2</wp:comment_id></wp:comment></item>");
-        let export = |status: &str| format!(
-            "<rss xmlns:wp=\"w\" xmlns:content=\"c\"><channel><title>T</title><link>https://x.example.org</link>\
-             <wp:wxr_version>1.2</wp:wxr_version>{}{}{}{}{}</channel></rss>",
-            item(1, "publish", ""), item(2, status, ""), item(3, "future", ""), item(4, "private", ""), item(5, "publish", "secret"));
-        let file = store.directory().join("diary.xml");
-        write(&file, export("draft"));
-        let program = Program::serve(&store, free_port());
-        let report = store.directory().join("report.json");
-        let output = run(galley(&store).arg("import").arg(&file).arg("--report").arg(&report));
-        assert_eq!(summary(&output), "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems", "{output:?}");
-        for line in ["10 x comments", "5 x hidden custom fields", "1 x drafts", "1 x scheduled posts", "1 x private posts", "1 x password-protected posts"] {
-            assert!(stdout(&output).contains(line), "{line}: {output:?}");
-        }
-        let listed = stdout(&run(galley(&store).args(["group", "list"])));
-        let id_of = |path: &str| {
-            let line = listed.lines().find(|line| line.ends_with(&format!("  {path}")));
-            line.unwrap_or_else(|| panic!("{path}: {listed}")).split(' ').next().unwrap().to_owned()
-        };
-        for (title, path) in [("P1", "Posts"), ("P2", "Drafts"), ("P3", "Drafts/Scheduled"),
-            ("P4", "Drafts/Private"), ("P5", "Drafts/Password-protected")] {
-            let pieces = program.pieces(&format!("contentGroupId={}&content=true&contentFormat=html", id_of(path))).await;
-            assert_eq!((pieces.len(), &pieces[0]["title"]), (1, &json!(title)), "{path}");
-            assert!(pieces[0]["content"].as_str().unwrap().contains("Old words"), "{pieces:?}");
-            assert_eq!(pieces[0]["tags"][0]["label"], "Food & Drink");
-            assert!(pieces[0]["customData"].as_str().unwrap().contains("\"customFields\":{\"price\":\"9\"}"), "{pieces:?}");
-        }
-        let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
-        assert_eq!(whole["created"], 5);
-        let findings = whole["findings"].as_array().unwrap();
-        let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
-        assert_eq!((&comments["count"], comments["places"].as_array().unwrap().len()), (&json!(10), 5));
-        // A draft that is published at its source moves to the published pieces.
-        write(&file, export("publish"));
-        let output = run(galley(&store).arg("import").arg(&file));
-        assert_eq!(summary(&output), "0 imported, 1 updated, 4 unchanged, 0 with conflicts, 0 with problems", "{output:?}");
-        assert_eq!(program.pieces(&format!("contentGroupId={}", id_of("Posts"))).await.len(), 2);
-    }
-
-    async fn drafts_of_imports_into_two_groups_stay_separate(store: TestStore) {
-        let folder = store.directory().join("blog");
-        let program = Program::serve(&store, free_port());
-        for name in ["One", "Two"] {
-            assert!(run(galley(&store).args(["group", "create", name])).status.success());
-        }
-        let draft = |text: &str| format!("---\ntitle: {text}\ndraft: true\n---\n{text}\n");
-        for (by_url, name) in [(false, "One"), (true, "Two")] {
-            write(&folder.join("a.md"), draft(name));
-            let new = "1 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems";
-            assert_eq!(import(&store, &program, by_url, &["--group", name]), new);
-        }
-        let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
-        assert_eq!(import(&store, &program, false, &["--group", "Two"]), same);
-        let titles: Vec<_> = titled(&program).await.into_iter().map(|(title, _)| title).collect();
-        assert_eq!(titles, ["One", "Two"]);
-        // A published piece that becomes a draft at its source stays, and the report says so.
-        write(&folder.join("a.md"), "---\ntitle: Two\n---\nTwo\n");
-        import(&store, &program, false, &["--group", "Two"]);
-        write(&folder.join("a.md"), draft("Two"));
-        let output = run(galley(&store).arg("import").arg(&folder).args(["--group", "Two"]));
-        assert!(stdout(&output).contains("drafts, placed among the published ones"), "{output:?}");
-    }
-
-    async fn an_exported_file_does_not_replace_the_noted_source(store: TestStore) {
-        let folder = store.directory().join("blog");
-        write(&folder.join("a.md"), "---\ntitle: A\n---\nText *one*\n");
-        let program = Program::serve(&store, free_port());
-        assert!(run(galley(&store).args(["group", "create", "Posts/Below"])).status.success());
-        import(&store, &program, false, &["--group", "Posts/Below"]);
-        let out = store.directory().join("out");
-        let export = || assert!(run(galley(&store).arg("export").arg(&out)).status.success());
-        let back = || summary(&run(galley(&store).arg("import").arg(&out)));
-        export();
-        // The file is found by its id, also in a subgroup.
-        let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
-        assert_eq!(back(), same);
-        edit(&program, "A", json!({"description": "by hand"})).await;
-        assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
-        export();
-        let file = out.join("Below/a.md");
-        let text = std::fs::read_to_string(&file).unwrap();
-        write(&file, text.replace("by hand", "in the file"));
-        assert_eq!(back(), "0 imported, 0 updated, 0 unchanged, 1 with conflicts, 0 with problems");
-        let forced = run(galley(&store).arg("import").arg(&out).arg("--overwrite"));
-        assert_eq!(summary(&forced), "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems");
-        assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
-        write(&file, text.replace("by hand", "again"));
-        assert_eq!(back(), "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems");
-    }
-
-    async fn the_report_names_every_loss_with_its_first_source(store: TestStore) {
-        let folder = store.directory().join("blog");
-        write(&folder.join("2020/07/27/dated.md"), "---\ntitle: Dated\n---\n![a](img/a.png) and text[^1]\n\n![b](img/b.png)\n\n[^1]: Note\n");
-        write(&folder.join("_index.md"), "---\ntitle: Section\n---\nA {{ shortcode(x=1) }} and missing[^2]\n");
-        write(&folder.join("path.md"), "+++\ntitle = \"Path\"\npath = \"inside/2020/07/28/path\"\n+++\n## Two {#two}\n\n[there](#two) [gone](#three) [file](../other.md)\n");
-        write(&folder.join("img/a.png"), "png");
-        write(&folder.join("img/b.png"), "png");
-        write(&folder.join("LICENSE"), "text");
-        let program = Program::serve(&store, free_port());
-        let report = store.directory().join("report.json");
-        let output = run(galley(&store).arg("import").arg(&folder).arg("--report").arg(&report));
-        assert!(output.status.success(), "{output:?}");
-        let text = stdout(&output);
-        let lines: Vec<String> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        for line in [
-            "2 x *.png files img/a.png",
-            "1 x files without an extension LICENSE",
-            "2 x a date from the path 2020/07/27/dated.md",
-            "1 x _index files as pieces _index.md",
-            "1 x a date _index.md",
-            "1 x {#id} of headings path.md",
-            "1 x links of footnotes, which become numbers and a list 2020/07/27/dated.md",
-            "2 x images at relative addresses 2020/07/27/dated.md",
-            "1 x links to anchors that the piece lacks path.md",
-            "1 x links at relative addresses path.md",
-            "1 x footnotes, which stay as text _index.md",
-            "1 x shortcodes or template tags, which stay as text _index.md",
-        ] {
-            assert!(lines.iter().any(|found| found == line), "{line}: {text}");
-        }
-        assert!(!text.contains("other kinds"), "{text}");
-        let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
-        let findings = whole["findings"].as_array().unwrap();
-        let images = findings.iter().find(|one| one["what"] == "images at relative addresses").unwrap();
-        assert_eq!(images["places"], json!([{"source": "2020/07/27/dated.md", "count": 2, "details": ["img/a.png", "img/b.png"]}]));
-        let pieces = program.pieces("sort=title&content=true&contentFormat=html").await;
-        assert_eq!(pieces[0]["date"], "2020-07-27T00:00:00.000Z");
-        assert_eq!(pieces[1]["date"], "2020-07-28T00:00:00.000Z");
-        assert!(pieces[1]["content"].as_str().unwrap().starts_with("<h2>Two</h2>"), "{pieces:?}");
-    }
-
-    async fn groups_are_created_moved_and_deleted_by_their_paths(store: TestStore) {
-        let program = Program::serve(&store, free_port());
-        let group = |arguments: &[&str]| run(galley(&store).arg("group").args(arguments));
-        let created = group(&["create", "Published/Rust Blog"]);
-        assert!(created.status.success(), "{created:?}");
-        let id = stdout(&created).trim().to_owned();
-        let listed = stdout(&group(&["list"]));
-        let paths: Vec<_> = listed.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-        assert_eq!(paths, ["Posts", "Published", "Published/Rust Blog"]);
-        assert!(stderr(&group(&["create", "Published/Rust Blog"])).contains("exists already"));
-        write(&store.directory().join("blog/a.md"), "# A\n");
-        import(&store, &program, false, &["--group", "Published/Rust Blog"]);
-        import(&store, &program, true, &["--group", "Published/Rust Blog"]);
-        assert_eq!(program.pieces(&format!("contentGroupId={id}")).await.len(), 1);
-        let exported = run(galley(&store).args(["export", "out", "--group", "Published"]));
-        assert!(stdout(&exported).starts_with("1 piece and 0 in variants: 1 file written"), "{exported:?}");
-        assert!(store.directory().join("out/Rust Blog/a.md").exists(), "{exported:?}");
-        let token = run(galley(&store).args(["token", "create", "--group", "Published/Rust Blog"]));
-        assert!(token.status.success(), "{token:?}");
-        assert!(group(&["move", "Published/Rust Blog", "Posts"]).status.success());
-        assert!(stdout(&group(&["list"])).contains("Posts/Rust Blog"));
-        assert!(group(&["move", "Posts/Rust Blog", "/"]).status.success());
-        let refused = group(&["delete", "Rust Blog"]);
-        assert!(!refused.status.success() && stderr(&refused).contains("--recursive"), "{refused:?}");
-        assert!(group(&["delete", "Rust Blog", "--recursive"]).status.success());
-        let unknown = group(&["delete", "Rust Blog"]);
-        assert!(
-            stderr(&unknown).contains(
-                "the content group Rust Blog does not exist; the top-level groups are: Posts, Published"
-            ),
-            "{unknown:?}"
+    let before = last_event(&program).await;
+    for by_url in [false, true] {
+        let dry = all(by_url, &["--dry-run"]);
+        assert_eq!(
+            dry,
+            "0 would be imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems"
         );
-        // If two groups have the same path, only their ids identify them.
-        for _ in 0..2 {
-            let body = json!({"name": "Twin"});
-            program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap();
-        }
-        let twins = group(&["delete", "Twin"]);
-        assert!(stderr(&twins).contains("2 content groups have the path Twin"), "{twins:?}");
     }
+    assert_eq!(last_event(&program).await, before);
+    assert_eq!(
+        all(true, &[]),
+        "0 imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems"
+    );
+    let pair = |title: &str, about: &str| (title.to_owned(), about.to_owned());
+    let now = [
+        pair("both", "by hand"),
+        pair("changed", "second"),
+        pair("edited", "by hand"),
+        pair("same", "second"),
+        pair("untouched", "first"),
+    ];
+    assert_eq!(titled(&program).await, now);
+    // A direct import recognizes sources that were imported through the server, and vice versa.
+    assert_eq!(
+        all(false, &[]),
+        "0 imported, 0 updated, 4 unchanged, 1 with conflicts, 0 with problems"
+    );
+    let output = run(galley(&store).arg("import").arg(&folder));
+    assert!(stdout(&output).contains("both.md"), "the conflict is named: {output:?}");
+    // A move to another group is not an edit.
+    let other = json!({"name": "Elsewhere", "ancestor": program.group().await});
+    let other = program.request(Method::POST, "/content-groups").json(&other).send().await.unwrap();
+    let other = other.json::<Value>().await.unwrap()["id"].clone();
+    edit(&program, "changed", json!({"contentGroupId": other})).await;
+    write(&folder.join("changed.md"), source("changed", "third"));
+    assert_eq!(
+        all(false, &["--groups"]),
+        "0 imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems"
+    );
+    assert_eq!(
+        all(true, &["--groups", "--overwrite"]),
+        "0 imported, 2 updated, 3 unchanged, 0 with conflicts, 0 with problems"
+    );
+    let now = [
+        pair("both", "second"),
+        pair("changed", "third"),
+        pair("edited", "first"),
+        pair("same", "second"),
+        pair("untouched", "first"),
+    ];
+    assert_eq!(titled(&program).await, now);
+    assert_eq!(
+        all(false, &["--groups"]),
+        "0 imported, 0 updated, 5 unchanged, 0 with conflicts, 0 with problems"
+    );
+    // A tag for all pieces changes each source's hash.
+    assert_eq!(
+        all(false, &["--groups", "--tag", "y"]),
+        "0 imported, 5 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+    );
+}
+
+#[on_both_engines]
+async fn a_piece_without_a_noted_source_is_a_conflict_unless_identical(store: TestStore) {
+    let folder = store.directory().join("blog");
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    for (name, title) in [("a.md", "A"), ("b.md", "B")] {
+        let body = json!({"title": title, "slug": title.to_lowercase(), "tags": [], "members": [],
+            "contentGroupId": group, "filename": name, "content": "<p>Text</p>"});
+        let made =
+            program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
+        assert_eq!(made.status(), 201);
+    }
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
+    write(&folder.join("b.md"), "---\ntitle: Other\nslug: b\n---\nText\n");
+    let conflict = "0 imported, 0 updated, 1 unchanged, 1 with conflicts, 0 with problems";
+    let dry = import(&store, &program, true, &["--dry-run"]);
+    assert_eq!(dry, conflict.replacen("imported", "would be imported", 1));
+    assert_eq!(import(&store, &program, false, &[]), conflict);
+    // From now on, the identical piece has a noted source.
+    write(&folder.join("a.md"), "---\ntitle: A2\nslug: a\n---\nText\n");
+    assert_eq!(
+        import(&store, &program, false, &[]),
+        "0 imported, 1 updated, 0 unchanged, 1 with conflicts, 0 with problems"
+    );
+}
+
+#[on_both_engines]
+async fn a_new_translation_is_not_a_conflict(store: TestStore) {
+    let folder = store.directory().join("blog");
+    let program = Program::serve(&store, free_port());
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
+    let flags = ["--variants", "en,de"];
+    import(&store, &program, false, &flags);
+    write(&folder.join("b.md"), "---\ntitle: B\n---\nText\n");
+    write(&folder.join("b.de.md"), "---\ntitle: Be\n---\nText\n");
+    import(&store, &program, false, &flags);
+    write(&folder.join("a.de.md"), "---\ntitle: Ah\n---\nText\n");
+    assert_eq!(
+        import(&store, &program, true, &flags),
+        "0 imported, 1 updated, 3 unchanged, 0 with conflicts, 0 with problems"
+    );
+    let pieces = program.pieces("variant=de").await;
+    assert_eq!(pieces[0]["title"], "Ah");
+    edit(&program, "A", json!({"variant": "de", "title": "By hand"})).await;
+    write(&folder.join("a.de.md"), "---\ntitle: Aah\n---\nText\n");
+    for by_url in [true, false] {
+        let conflict = "0 imported, 0 updated, 3 unchanged, 1 with conflicts, 0 with problems";
+        assert_eq!(import(&store, &program, by_url, &flags), conflict);
+    }
+}
+
+#[on_both_engines]
+async fn unpublished_sources_go_to_separate_groups(store: TestStore) {
+    let item = |id: u32, status: &str, password: &str| {
+        format!(
+            "<item><title>P{id}</title><wp:post_id>{id}</wp:post_id><wp:status>{status}</wp:status>\
+         <wp:post_type>post</wp:post_type><wp:post_password>{password}</wp:post_password>\
+         <wp:post_date_gmt>2024-05-06 10:00:00</wp:post_date_gmt>\
+         <content:encoded><![CDATA[<p>Text</p>[caption id=\"x\" width=\"3\" caption=\"Old words\"]<img src=\"/b.png\" />[/caption]]]></content:encoded>\
+         <wp:postmeta><wp:meta_key>price</wp:meta_key><wp:meta_value>9</wp:meta_value></wp:postmeta>\
+         <wp:postmeta><wp:meta_key>_plugin</wp:meta_key><wp:meta_value>x</wp:meta_value></wp:postmeta>\
+         <category domain=\"post_tag\"><![CDATA[Food &amp; <i>Drink</i>]]></category>\
+         <wp:comment><wp:comment_id>1</wp:comment_id></wp:comment><wp:comment><wp:comment_id>2</wp:comment_id></wp:comment></item>"
+        )
+    };
+    let export = |status: &str| {
+        format!(
+            "<rss xmlns:wp=\"w\" xmlns:content=\"c\"><channel><title>T</title><link>https://x.example.org</link>\
+         <wp:wxr_version>1.2</wp:wxr_version>{}{}{}{}{}</channel></rss>",
+            item(1, "publish", ""),
+            item(2, status, ""),
+            item(3, "future", ""),
+            item(4, "private", ""),
+            item(5, "publish", "secret")
+        )
+    };
+    let file = store.directory().join("diary.xml");
+    write(&file, export("draft"));
+    let program = Program::serve(&store, free_port());
+    let report = store.directory().join("report.json");
+    let output = run(galley(&store).arg("import").arg(&file).arg("--report").arg(&report));
+    assert_eq!(
+        summary(&output),
+        "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems",
+        "{output:?}"
+    );
+    for line in [
+        "10 x comments",
+        "5 x hidden custom fields",
+        "1 x drafts",
+        "1 x scheduled posts",
+        "1 x private posts",
+        "1 x password-protected posts",
+    ] {
+        assert!(stdout(&output).contains(line), "{line}: {output:?}");
+    }
+    let listed = stdout(&run(galley(&store).args(["group", "list"])));
+    let id_of = |path: &str| {
+        let line = listed.lines().find(|line| line.ends_with(&format!("  {path}")));
+        line.unwrap_or_else(|| panic!("{path}: {listed}")).split(' ').next().unwrap().to_owned()
+    };
+    for (title, path) in [
+        ("P1", "Posts"),
+        ("P2", "Drafts"),
+        ("P3", "Drafts/Scheduled"),
+        ("P4", "Drafts/Private"),
+        ("P5", "Drafts/Password-protected"),
+    ] {
+        let pieces = program
+            .pieces(&format!("contentGroupId={}&content=true&contentFormat=html", id_of(path)))
+            .await;
+        assert_eq!((pieces.len(), &pieces[0]["title"]), (1, &json!(title)), "{path}");
+        assert!(pieces[0]["content"].as_str().unwrap().contains("Old words"), "{pieces:?}");
+        assert_eq!(pieces[0]["tags"][0]["label"], "Food & Drink");
+        assert!(
+            pieces[0]["customData"]
+                .as_str()
+                .unwrap()
+                .contains("\"customFields\":{\"price\":\"9\"}"),
+            "{pieces:?}"
+        );
+    }
+    let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!(whole["created"], 5);
+    let findings = whole["findings"].as_array().unwrap();
+    let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
+    assert_eq!((&comments["count"], comments["places"].as_array().unwrap().len()), (&json!(10), 5));
+    // A draft that is published at its source moves to the published pieces.
+    write(&file, export("publish"));
+    let output = run(galley(&store).arg("import").arg(&file));
+    assert_eq!(
+        summary(&output),
+        "0 imported, 1 updated, 4 unchanged, 0 with conflicts, 0 with problems",
+        "{output:?}"
+    );
+    assert_eq!(program.pieces(&format!("contentGroupId={}", id_of("Posts"))).await.len(), 2);
+}
+
+#[on_both_engines]
+async fn drafts_of_imports_into_two_groups_stay_separate(store: TestStore) {
+    let folder = store.directory().join("blog");
+    let program = Program::serve(&store, free_port());
+    for name in ["One", "Two"] {
+        assert!(run(galley(&store).args(["group", "create", name])).status.success());
+    }
+    let draft = |text: &str| format!("---\ntitle: {text}\ndraft: true\n---\n{text}\n");
+    for (by_url, name) in [(false, "One"), (true, "Two")] {
+        write(&folder.join("a.md"), draft(name));
+        let new = "1 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems";
+        assert_eq!(import(&store, &program, by_url, &["--group", name]), new);
+    }
+    let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
+    assert_eq!(import(&store, &program, false, &["--group", "Two"]), same);
+    let titles: Vec<_> = titled(&program).await.into_iter().map(|(title, _)| title).collect();
+    assert_eq!(titles, ["One", "Two"]);
+    // A published piece that becomes a draft at its source stays, and the report says so.
+    write(&folder.join("a.md"), "---\ntitle: Two\n---\nTwo\n");
+    import(&store, &program, false, &["--group", "Two"]);
+    write(&folder.join("a.md"), draft("Two"));
+    let output = run(galley(&store).arg("import").arg(&folder).args(["--group", "Two"]));
+    assert!(stdout(&output).contains("drafts, placed among the published ones"), "{output:?}");
+}
+
+#[on_both_engines]
+async fn an_exported_file_does_not_replace_the_noted_source(store: TestStore) {
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText *one*\n");
+    let program = Program::serve(&store, free_port());
+    assert!(run(galley(&store).args(["group", "create", "Posts/Below"])).status.success());
+    import(&store, &program, false, &["--group", "Posts/Below"]);
+    let out = store.directory().join("out");
+    let export = || assert!(run(galley(&store).arg("export").arg(&out)).status.success());
+    let back = || summary(&run(galley(&store).arg("import").arg(&out)));
+    export();
+    // The file is found by its id, also in a subgroup.
+    let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
+    assert_eq!(back(), same);
+    edit(&program, "A", json!({"description": "by hand"})).await;
+    assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
+    export();
+    let file = out.join("Below/a.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    write(&file, text.replace("by hand", "in the file"));
+    assert_eq!(back(), "0 imported, 0 updated, 0 unchanged, 1 with conflicts, 0 with problems");
+    let forced = run(galley(&store).arg("import").arg(&out).arg("--overwrite"));
+    assert_eq!(
+        summary(&forced),
+        "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+    );
+    assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
+    write(&file, text.replace("by hand", "again"));
+    assert_eq!(back(), "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems");
+}
+
+#[on_both_engines]
+async fn the_report_names_every_loss_with_its_first_source(store: TestStore) {
+    let folder = store.directory().join("blog");
+    write(
+        &folder.join("2020/07/27/dated.md"),
+        "---\ntitle: Dated\n---\n![a](img/a.png) and text[^1]\n\n![b](img/b.png)\n\n[^1]: Note\n",
+    );
+    write(
+        &folder.join("_index.md"),
+        "---\ntitle: Section\n---\nA {{ shortcode(x=1) }} and missing[^2]\n",
+    );
+    write(
+        &folder.join("path.md"),
+        "+++\ntitle = \"Path\"\npath = \"inside/2020/07/28/path\"\n+++\n## Two {#two}\n\n[there](#two) [gone](#three) [file](../other.md)\n",
+    );
+    write(&folder.join("img/a.png"), "png");
+    write(&folder.join("img/b.png"), "png");
+    write(&folder.join("LICENSE"), "text");
+    let program = Program::serve(&store, free_port());
+    let report = store.directory().join("report.json");
+    let output = run(galley(&store).arg("import").arg(&folder).arg("--report").arg(&report));
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    let lines: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in [
+        "2 x *.png files img/a.png",
+        "1 x files without an extension LICENSE",
+        "2 x a date from the path 2020/07/27/dated.md",
+        "1 x _index files as pieces _index.md",
+        "1 x a date _index.md",
+        "1 x {#id} of headings path.md",
+        "1 x links of footnotes, which become numbers and a list 2020/07/27/dated.md",
+        "2 x images at relative addresses 2020/07/27/dated.md",
+        "1 x links to anchors that the piece lacks path.md",
+        "1 x links at relative addresses path.md",
+        "1 x footnotes, which stay as text _index.md",
+        "1 x shortcodes or template tags, which stay as text _index.md",
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line}: {text}");
+    }
+    assert!(!text.contains("other kinds"), "{text}");
+    let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    let findings = whole["findings"].as_array().unwrap();
+    let images = findings.iter().find(|one| one["what"] == "images at relative addresses").unwrap();
+    assert_eq!(
+        images["places"],
+        json!([{"source": "2020/07/27/dated.md", "count": 2, "details": ["img/a.png", "img/b.png"]}])
+    );
+    let pieces = program.pieces("sort=title&content=true&contentFormat=html").await;
+    assert_eq!(pieces[0]["date"], "2020-07-27T00:00:00.000Z");
+    assert_eq!(pieces[1]["date"], "2020-07-28T00:00:00.000Z");
+    assert!(pieces[1]["content"].as_str().unwrap().starts_with("<h2>Two</h2>"), "{pieces:?}");
+}
+
+#[on_both_engines]
+async fn groups_are_created_moved_and_deleted_by_their_paths(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let group = |arguments: &[&str]| run(galley(&store).arg("group").args(arguments));
+    let created = group(&["create", "Published/Rust Blog"]);
+    assert!(created.status.success(), "{created:?}");
+    let id = stdout(&created).trim().to_owned();
+    let listed = stdout(&group(&["list"]));
+    let paths: Vec<_> = listed.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+    assert_eq!(paths, ["Posts", "Published", "Published/Rust Blog"]);
+    assert!(stderr(&group(&["create", "Published/Rust Blog"])).contains("exists already"));
+    write(&store.directory().join("blog/a.md"), "# A\n");
+    import(&store, &program, false, &["--group", "Published/Rust Blog"]);
+    import(&store, &program, true, &["--group", "Published/Rust Blog"]);
+    assert_eq!(program.pieces(&format!("contentGroupId={id}")).await.len(), 1);
+    let exported = run(galley(&store).args(["export", "out", "--group", "Published"]));
+    assert!(
+        stdout(&exported).starts_with("1 piece and 0 in variants: 1 file written"),
+        "{exported:?}"
+    );
+    assert!(store.directory().join("out/Rust Blog/a.md").exists(), "{exported:?}");
+    let token = run(galley(&store).args(["token", "create", "--group", "Published/Rust Blog"]));
+    assert!(token.status.success(), "{token:?}");
+    assert!(group(&["move", "Published/Rust Blog", "Posts"]).status.success());
+    assert!(stdout(&group(&["list"])).contains("Posts/Rust Blog"));
+    assert!(group(&["move", "Posts/Rust Blog", "/"]).status.success());
+    let refused = group(&["delete", "Rust Blog"]);
+    assert!(!refused.status.success() && stderr(&refused).contains("--recursive"), "{refused:?}");
+    assert!(group(&["delete", "Rust Blog", "--recursive"]).status.success());
+    let unknown = group(&["delete", "Rust Blog"]);
+    assert!(
+        stderr(&unknown).contains(
+            "the content group Rust Blog does not exist; the top-level groups are: Posts, Published"
+        ),
+        "{unknown:?}"
+    );
+    // If two groups have the same path, only their ids identify them.
+    for _ in 0..2 {
+        let body = json!({"name": "Twin"});
+        program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap();
+    }
+    let twins = group(&["delete", "Twin"]);
+    assert!(stderr(&twins).contains("2 content groups have the path Twin"), "{twins:?}");
 }

@@ -166,45 +166,44 @@ fn count_deliveries(receiver: &Receiver) -> (usize, usize) {
     (times.len(), times.values().map(|times| times - 1).sum())
 }
 
-on_both_engines! {
-    async fn a_restarted_server_resumes_pending_deliveries(store: TestStore) {
-        let kills = size(5, 20, 100);
-        let port = free_port();
-        let mut program = Program::serve(&store, port);
-        let group = program.group().await;
-        let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
-        create_webhook(&program, &group, &receiver).await;
-        let (writers, tasks) = Writers::start(&[program.url.clone()], &group, 6, Duration::ZERO);
-        let mut slowest = Duration::ZERO;
-        for round in 0..kills {
-            let so_far = receiver.count();
-            wait_until("nothing is sent", || receiver.count() >= so_far + 10).await;
-            tokio::time::sleep(Duration::from_millis(round as u64 * 13 % 50)).await;
-            program.kill();
-            tokio::time::sleep(IN_FLIGHT_TIME).await;
-            let so_far = receiver.count();
-            program = tokio::task::block_in_place(|| Program::serve(&store, port));
-            wait_until_ready(&program).await;
-            let took = wait_until("nothing is sent", || receiver.count() > so_far).await;
-            slowest = slowest.max(took);
-        }
-        writers.stop.store(true, Ordering::Relaxed);
-        for task in tasks {
-            task.await.unwrap();
-        }
-        let created = writers.created();
-        wait_until_delivered(&created, &receiver).await;
-        let (_, repeated) = count_deliveries(&receiver);
-        let found = format!(
-            "first delivery after {slowest:?}, {} pieces, 0 lost, {repeated} repeated",
-            created.len()
-        );
-        let engine = store.engine();
-        eprintln!("{engine}: {kills} kills: {found}");
-        report_figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
-        assert!(repeated <= kills * SLOTS, "{found}");
-        assert!(slowest <= size(LOADED_LIMIT, LOADED_LIMIT, FIRST_DELIVERY_LIMIT), "{found}");
+#[on_both_engines]
+async fn a_restarted_server_resumes_pending_deliveries(store: TestStore) {
+    let kills = size(5, 20, 100);
+    let port = free_port();
+    let mut program = Program::serve(&store, port);
+    let group = program.group().await;
+    let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
+    create_webhook(&program, &group, &receiver).await;
+    let (writers, tasks) = Writers::start(&[program.url.clone()], &group, 6, Duration::ZERO);
+    let mut slowest = Duration::ZERO;
+    for round in 0..kills {
+        let so_far = receiver.count();
+        wait_until("nothing is sent", || receiver.count() >= so_far + 10).await;
+        tokio::time::sleep(Duration::from_millis(round as u64 * 13 % 50)).await;
+        program.kill();
+        tokio::time::sleep(IN_FLIGHT_TIME).await;
+        let so_far = receiver.count();
+        program = tokio::task::block_in_place(|| Program::serve(&store, port));
+        wait_until_ready(&program).await;
+        let took = wait_until("nothing is sent", || receiver.count() > so_far).await;
+        slowest = slowest.max(took);
     }
+    writers.stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let created = writers.created();
+    wait_until_delivered(&created, &receiver).await;
+    let (_, repeated) = count_deliveries(&receiver);
+    let found = format!(
+        "first delivery after {slowest:?}, {} pieces, 0 lost, {repeated} repeated",
+        created.len()
+    );
+    let engine = store.engine();
+    eprintln!("{engine}: {kills} kills: {found}");
+    report_figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
+    assert!(repeated <= kills * SLOTS, "{found}");
+    assert!(slowest <= size(LOADED_LIMIT, LOADED_LIMIT, FIRST_DELIVERY_LIMIT), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -221,56 +221,58 @@ async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], re
     }
 }
 
-on_both_engines! {
-    async fn stores_of_every_earlier_schema_are_upgraded(store: TestStore) {
-        let last = changes().len();
-        let versions = size(vec![1, 3, 4, last - 1], (1..last).collect(), (1..last).collect());
-        for &version in &versions {
-            let store = match store.url {
-                DatabaseUrl::Sqlite(_) => TestStore::sqlite(),
-                DatabaseUrl::Postgres(_) => TestStore::postgres().await.unwrap(),
-            };
-            let receiver = Receiver::start(Behaviour::Status(500)).await;
-            let pieces = fill(&store, &receiver).await;
-            downgrade(&store, version).await;
-            receiver.set_behaviour(Behaviour::Status(200));
-            assert_upgraded(&store, version, &pieces, &receiver).await;
-        }
-        let found = format!("{} schemas gone on with, mid-retry", versions.len());
-        report_figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
-    }
-
-    async fn an_interrupted_migration_completes_at_the_next_start(store: TestStore) {
+#[on_both_engines]
+async fn stores_of_every_earlier_schema_are_upgraded(store: TestStore) {
+    let last = changes().len();
+    let versions = size(vec![1, 3, 4, last - 1], (1..last).collect(), (1..last).collect());
+    for &version in &versions {
+        let store = match store.url {
+            DatabaseUrl::Sqlite(_) => TestStore::sqlite(),
+            DatabaseUrl::Postgres(_) => TestStore::postgres().await.unwrap(),
+        };
         let receiver = Receiver::start(Behaviour::Status(500)).await;
         let pieces = fill(&store, &receiver).await;
-        downgrade(&store, WITH_DELIVERIES).await;
-        let mut kills = 0;
-        match &store.url {
-            DatabaseUrl::Sqlite(_) => {
-                let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
-                    return report_skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
-                };
-                // The kills come later and later, until the start completes. The migrations apply
-                // together or not at all.
-                let ends = [WITH_DELIVERIES, changes().len()].map(|version| version as i64);
-                let mut nth = 1;
-                while let Some(version) = kill_at_write(&store, &strace, nth) {
-                    assert!(ends.contains(&version), "killed at write {nth}: schema {version}");
-                    kills += 1;
-                    nth += 1 + nth / 5;
-                }
-                assert!(kills > 5, "killed {kills} times only");
+        downgrade(&store, version).await;
+        receiver.set_behaviour(Behaviour::Status(200));
+        assert_upgraded(&store, version, &pieces, &receiver).await;
+    }
+    let found = format!("{} schemas gone on with, mid-retry", versions.len());
+    report_figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
+}
+
+#[on_both_engines]
+async fn an_interrupted_migration_completes_at_the_next_start(store: TestStore) {
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let pieces = fill(&store, &receiver).await;
+    downgrade(&store, WITH_DELIVERIES).await;
+    let mut kills = 0;
+    match &store.url {
+        DatabaseUrl::Sqlite(_) => {
+            let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
+                return report_skipped(
+                    "strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)",
+                );
+            };
+            // The kills come later and later, until the start completes. The migrations apply
+            // together or not at all.
+            let ends = [WITH_DELIVERIES, changes().len()].map(|version| version as i64);
+            let mut nth = 1;
+            while let Some(version) = kill_at_write(&store, &strace, nth) {
+                assert!(ends.contains(&version), "killed at write {nth}: schema {version}");
+                kills += 1;
+                nth += 1 + nth / 5;
             }
-            DatabaseUrl::Postgres(url) => {
-                for _ in 0..3 {
-                    kill_while_waiting_for_lock(&store, url).await;
-                    kills += 1;
-                }
+            assert!(kills > 5, "killed {kills} times only");
+        }
+        DatabaseUrl::Postgres(url) => {
+            for _ in 0..3 {
+                kill_while_waiting_for_lock(&store, url).await;
+                kills += 1;
             }
         }
-        receiver.set_behaviour(Behaviour::Status(200));
-        assert_upgraded(&store, WITH_DELIVERIES, &pieces, &receiver).await;
-        let found = format!("killed {kills} times while it changed, then finished");
-        report_figure(&format!("{}: a schema change", store.engine()), found, "finished");
     }
+    receiver.set_behaviour(Behaviour::Status(200));
+    assert_upgraded(&store, WITH_DELIVERIES, &pieces, &receiver).await;
+    let found = format!("killed {kills} times while it changed, then finished");
+    report_figure(&format!("{}: a schema change", store.engine()), found, "finished");
 }

@@ -78,6 +78,30 @@ impl Fields {
         if clearable { self.clearable(name, read) } else { self.replacement(name, read).map(Some) }
     }
 
+    /// Parses one field of an object, and ignores the others. A null object clears the field, like
+    /// a null field.
+    pub(crate) fn clearable_in<T>(
+        &mut self,
+        name: &str,
+        inner: &str,
+        read: impl FieldParser<T>,
+    ) -> Option<Option<T>> {
+        let found = match self.object.remove(name)? {
+            Value::Object(mut object) => object.remove(inner)?,
+            Value::Null => Value::Null,
+            other => {
+                self.add_issue(name, &wrong_type("an object", &other));
+                return None;
+            }
+        };
+        if found.is_null() {
+            return Some(None);
+        }
+        let path = [name, inner].map(|name| Step::Field(name.to_owned())).to_vec();
+        let mut context = FieldContext { path, issues: &mut self.issues };
+        read.parse_field(found, &mut context).map(Some)
+    }
+
     /// Treats an empty text as absent.
     pub(crate) fn drop_empty(&mut self, name: &str) {
         if self.object.get(name).is_some_and(|value| value.as_str() == Some("")) {
@@ -125,61 +149,100 @@ impl Fields {
         Error::reject_issues(self.issues)
     }
 
-    /// Rejects the request if there are issues. Otherwise returns the value of a required field.
-    pub(crate) fn finish_with<T>(self, value: Option<T>) -> Result<T, Error> {
+    /// Rejects the request if there are issues. Otherwise returns the values of required fields.
+    pub(crate) fn finish_with<V: RequiredValues>(self, required: V) -> Result<V::Values, Error> {
         Error::reject_issues(self.issues)?;
-        Ok(value.expect("a required field without a value has an issue"))
+        Ok(required.all().expect("a required field without a value has an issue"))
     }
 
     fn value<T>(&mut self, name: &str, value: Value, read: impl FieldParser<T>) -> Option<T> {
-        let mut context = RequestRegistration {
-            path: vec![Step::Field(name.to_owned())],
-            issues: &mut self.issues,
-        };
+        let mut context =
+            FieldContext { path: vec![Step::Field(name.to_owned())], issues: &mut self.issues };
         read.parse_field(value, &mut context)
+    }
+}
+
+/// The values of required fields: one, or a tuple of several.
+pub(crate) trait RequiredValues {
+    /// The values, all present.
+    type Values;
+
+    /// Returns the values, or `None` if one is missing.
+    fn all(self) -> Option<Self::Values>;
+}
+
+impl RequiredValues for () {
+    type Values = ();
+
+    fn all(self) -> Option<()> {
+        Some(())
+    }
+}
+
+impl<A> RequiredValues for Option<A> {
+    type Values = A;
+
+    fn all(self) -> Self {
+        self
+    }
+}
+
+impl<A, B> RequiredValues for (Option<A>, Option<B>) {
+    type Values = (A, B);
+
+    fn all(self) -> Option<(A, B)> {
+        self.0.zip(self.1)
+    }
+}
+
+impl<A, B, C> RequiredValues for (Option<A>, Option<B>, Option<C>) {
+    type Values = (A, B, C);
+
+    fn all(self) -> Option<(A, B, C)> {
+        Some((self.0?, self.1?, self.2?))
     }
 }
 
 /// The path of a value, and the list of issues.
 #[derive(Debug)]
-pub(crate) struct RequestRegistration<'i> {
+pub(crate) struct FieldContext<'i> {
     path: Vec<Step>,
     issues: &'i mut Vec<Issue>,
 }
 
-impl RequestRegistration<'_> {
+impl FieldContext<'_> {
     /// Records an issue of the value.
     pub(crate) fn refuse(&mut self, invalid: &Invalid) {
         self.issues.push(Issue::new(self.path.clone(), invalid));
     }
 
-    fn item(&mut self, index: usize) -> RequestRegistration<'_> {
+    fn item(&mut self, index: usize) -> FieldContext<'_> {
         let mut path = self.path.clone();
         path.push(Step::Item(index));
-        RequestRegistration { path, issues: self.issues }
+        FieldContext { path, issues: self.issues }
     }
 }
 
 /// A parser of a value.
 pub(crate) trait FieldParser<T> {
     /// Parses `value`. Returns `None` after recording an issue.
-    fn parse_field(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T>;
+    fn parse_field(self, value: Value, context: &mut FieldContext<'_>) -> Option<T>;
 }
 
-impl<T, F: FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T>> FieldParser<T> for F {
-    fn parse_field(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T> {
-        self(value, place)
+impl<T, F: FnOnce(Value, &mut FieldContext<'_>) -> Option<T>> FieldParser<T> for F {
+    fn parse_field(self, value: Value, context: &mut FieldContext<'_>) -> Option<T> {
+        self(value, context)
     }
 }
 
 /// Parses a text by `parse`.
 pub(crate) fn text<T>(
     parse: impl FnOnce(String) -> Result<T, Invalid>,
-) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T> {
-    |value, place| match value {
-        Value::String(text) => parse(text).map_err(|invalid| place.refuse(&invalid)).ok(),
+) -> impl FnOnce(Value, &mut FieldContext<'_>) -> Option<T> {
+    |value, context| match value {
+        Value::String(text) => parse(text).map_err(|invalid| context.refuse(&invalid)).ok(),
         other => {
-            place.refuse(&wrong_type("a string", &other));
+            context.refuse(&wrong_type("a string", &other));
             None
         }
     }
@@ -196,12 +259,12 @@ pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
 /// Parses an identifier. A malformed one yields `Some(None)`, like one of no resource.
 pub(crate) fn reference<T: FromStr>(
     value: Value,
-    place: &mut RequestRegistration<'_>,
+    context: &mut FieldContext<'_>,
 ) -> Option<Option<T>> {
     match value {
         Value::String(text) => Some(text.parse().ok()),
         other => {
-            place.refuse(&wrong_type("a string", &other));
+            context.refuse(&wrong_type("a string", &other));
             None
         }
     }
@@ -222,11 +285,11 @@ fn wrong_type(wanted: &str, found: &Value) -> Invalid {
 /// Parses an identifier of a resource that must exist. A malformed one is an unknown reference.
 pub(crate) fn known_reference<T: FromStr>(
     resource: &'static str,
-) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T> {
-    move |value, place| {
-        let found: Option<T> = reference(value, place)?;
+) -> impl FnOnce(Value, &mut FieldContext<'_>) -> Option<T> {
+    move |value, context| {
+        let found: Option<T> = reference(value, context)?;
         if found.is_none() {
-            place.issues.push(Issue::unknown_reference(place.path.clone(), resource));
+            context.issues.push(Issue::unknown_reference(context.path.clone(), resource));
         }
         found
     }
@@ -237,14 +300,14 @@ pub(crate) fn known_reference<T: FromStr>(
 pub(crate) fn known_references<T: FromStr>(
     what: &'static str,
     max: usize,
-) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Vec<Option<T>>> {
-    move |value, place| {
+) -> impl FnOnce(Value, &mut FieldContext<'_>) -> Option<Vec<Option<T>>> {
+    move |value, context| {
         let Value::Array(items) = value else {
-            place.refuse(&wrong_type("an array", &value));
+            context.refuse(&wrong_type("an array", &value));
             return None;
         };
         if items.len() > max {
-            place.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
+            context.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
             return None;
         }
         let read = items.into_iter().enumerate().map(|(index, item)| {
@@ -252,7 +315,7 @@ pub(crate) fn known_references<T: FromStr>(
                 Value::Object(mut object) => object.remove("id").unwrap_or(Value::Null),
                 other => other,
             };
-            known_reference(what)(id, &mut place.item(index))
+            known_reference(what)(id, &mut context.item(index))
         });
         Some(read.collect())
     }
@@ -261,24 +324,24 @@ pub(crate) fn known_references<T: FromStr>(
 /// Parses a list of 1 to `max` objects.
 pub(crate) fn objects(
     max: usize,
-) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Vec<Map<String, Value>>> {
-    move |value, place| {
+) -> impl FnOnce(Value, &mut FieldContext<'_>) -> Option<Vec<Map<String, Value>>> {
+    move |value, context| {
         let Value::Array(items) = value else {
-            place.refuse(&wrong_type("an array", &value));
+            context.refuse(&wrong_type("an array", &value));
             return None;
         };
         if items.is_empty() {
-            place.refuse(&Invalid::new("too_short", "must have an item"));
+            context.refuse(&Invalid::new("too_short", "must have an item"));
             return None;
         }
         if items.len() > max {
-            place.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
+            context.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
             return None;
         }
         let read = items.into_iter().enumerate().map(|(index, item)| match item {
             Value::Object(object) => Some(object),
             other => {
-                place.item(index).refuse(&wrong_type("an object", &other));
+                context.item(index).refuse(&wrong_type("an object", &other));
                 None
             }
         });
@@ -294,36 +357,12 @@ pub(crate) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
 }
 
 /// Parses a boolean.
-pub(crate) fn boolean(value: Value, place: &mut RequestRegistration<'_>) -> Option<bool> {
+pub(crate) fn boolean(value: Value, context: &mut FieldContext<'_>) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(value),
         other => {
-            place.refuse(&wrong_type("a boolean", &other));
+            context.refuse(&wrong_type("a boolean", &other));
             None
-        }
-    }
-}
-
-/// Parses one field of an object, and ignores the others. An absent field yields `Some(None)`, and
-/// null yields `Some(Some(None))`.
-pub(crate) fn field_of<T>(
-    name: &'static str,
-    read: impl FieldParser<T>,
-) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Option<Option<T>>> {
-    move |value, place| {
-        let Value::Object(mut object) = value else {
-            place.refuse(&wrong_type("an object", &value));
-            return None;
-        };
-        match object.remove(name) {
-            None => Some(None),
-            Some(Value::Null) => Some(Some(None)),
-            Some(value) => {
-                let mut path = place.path.clone();
-                path.push(Step::Field(name.to_owned()));
-                let mut inner = RequestRegistration { path, issues: place.issues };
-                read.parse_field(value, &mut inner).map(|value| Some(Some(value)))
-            }
         }
     }
 }
@@ -332,16 +371,13 @@ pub(crate) fn field_of<T>(
 const PERMISSIONS_LIMIT: usize = 100;
 
 /// Parses a list of permissions.
-pub(crate) fn permissions(
-    value: Value,
-    place: &mut RequestRegistration<'_>,
-) -> Option<PermissionSet> {
+pub(crate) fn permissions(value: Value, context: &mut FieldContext<'_>) -> Option<PermissionSet> {
     let Value::Array(items) = value else {
-        place.refuse(&wrong_type("an array", &value));
+        context.refuse(&wrong_type("an array", &value));
         return None;
     };
     if items.len() > PERMISSIONS_LIMIT {
-        place.refuse(&Invalid::too_long(PERMISSIONS_LIMIT, "permissions"));
+        context.refuse(&Invalid::too_long(PERMISSIONS_LIMIT, "permissions"));
         return None;
     }
     let permission = |text: String| {
@@ -357,7 +393,7 @@ pub(crate) fn permissions(
     let read: Vec<_> = items
         .into_iter()
         .enumerate()
-        .map(|(index, item)| text(permission)(item, &mut place.item(index)))
+        .map(|(index, item)| text(permission)(item, &mut context.item(index)))
         .collect();
     read.into_iter().collect()
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use galley_server::{Resolve, Resolving, ServerLimits};
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -148,52 +148,57 @@ fn spellings(port: u16) -> Vec<String> {
     HOSTS.iter().flat_map(of_host).collect()
 }
 
-on_both_engines! {
-    async fn webhooks_never_reach_private_addresses(store: TestStore) {
-        let service = Service::start_with_resolver(store, ServerLimits::default(), Arc::new(ChangingResolver::default())).await;
-        let (port, hits) = start_connection_counter().await;
-        // This checks that the counter works.
-        drop(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap());
-        let first = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "enabled": false});
-        let updated = service.create("/webhooks", &first).await;
-        let (mut taken, mut refused) = (Vec::new(), 0);
-        for url in spellings(port) {
-            let body = json!({"url": url, "name": "w", "event": "contentGroupAdded"});
-            let made = service.post("/webhooks", &body).await;
-            let change = service
-                .request(Method::PUT, "/webhooks")
-                .bearer_auth(&service.home.token)
-                .header("prefer", "return=representation");
-            let changed = TestResponse::of(change.json(&json!({"id": updated, "url": url}))).await;
-            match made.status.as_u16() {
-                201 => {
-                    assert_eq!(changed.status, 200, "{url}: {changed:?}");
-                    for answer in [&made, &changed] {
-                        let is_warned = answer.body["warning"].is_string();
-                        assert!(is_warned || url.contains("turns"), "{url}: {answer:?}");
-                    }
-                    let tested = service.post("/webhooks/test", &json!({"id": made.id()})).await;
-                    assert_eq!(tested.status, 202, "{url}: {tested:?}");
-                    taken.push((url, made.id()));
+#[on_both_engines]
+async fn webhooks_never_reach_private_addresses(store: TestStore) {
+    let service = Service::start_with_resolver(
+        store,
+        ServerLimits::default(),
+        Arc::new(ChangingResolver::default()),
+    )
+    .await;
+    let (port, hits) = start_connection_counter().await;
+    // This checks that the counter works.
+    drop(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap());
+    let first =
+        json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "enabled": false});
+    let updated = service.create("/webhooks", &first).await;
+    let (mut taken, mut refused) = (Vec::new(), 0);
+    for url in spellings(port) {
+        let body = json!({"url": url, "name": "w", "event": "contentGroupAdded"});
+        let made = service.post("/webhooks", &body).await;
+        let change = service
+            .request(Method::PUT, "/webhooks")
+            .bearer_auth(&service.home.token)
+            .header("prefer", "return=representation");
+        let changed = TestResponse::of(change.json(&json!({"id": updated, "url": url}))).await;
+        match made.status.as_u16() {
+            201 => {
+                assert_eq!(changed.status, 200, "{url}: {changed:?}");
+                for answer in [&made, &changed] {
+                    let is_warned = answer.body["warning"].is_string();
+                    assert!(is_warned || url.contains("turns"), "{url}: {answer:?}");
                 }
-                _ => {
-                    made.assert_problem(400, "validation", &["url"]);
-                    changed.assert_problem(400, "validation", &["url"]);
-                    refused += 1;
-                }
+                let tested = service.post("/webhooks/test", &json!({"id": made.id()})).await;
+                assert_eq!(tested.status, 202, "{url}: {tested:?}");
+                taken.push((url, made.id()));
+            }
+            _ => {
+                made.assert_problem(400, "validation", &["url"]);
+                changed.assert_problem(400, "validation", &["url"]);
+                refused += 1;
             }
         }
-        assert!(taken.len() >= 200, "{} taken, {refused} refused", taken.len());
-        service.create("/content-groups", &json!({"name": "News"})).await;
-        for (url, id) in &taken {
-            for attempt in attempts(&service, id).await {
-                let error = attempt["error"].as_str().unwrap_or_else(|| panic!("{url}: {attempt}"));
-                let may_be_elsewhere = url.contains("turns");
-                assert!(error == "address_refused" || may_be_elsewhere, "{url}: {attempt}");
-            }
-        }
-        assert_eq!(hits.load(Ordering::Relaxed), 1, "the test's own");
     }
+    assert!(taken.len() >= 200, "{} taken, {refused} refused", taken.len());
+    service.create("/content-groups", &json!({"name": "News"})).await;
+    for (url, id) in &taken {
+        for attempt in attempts(&service, id).await {
+            let error = attempt["error"].as_str().unwrap_or_else(|| panic!("{url}: {attempt}"));
+            let may_be_elsewhere = url.contains("turns");
+            assert!(error == "address_refused" || may_be_elsewhere, "{url}: {attempt}");
+        }
+    }
+    assert_eq!(hits.load(Ordering::Relaxed), 1, "the test's own");
 }
 
 /// Returns the attempts of the sample and of the event, once each has one.

@@ -1,7 +1,7 @@
 //! Invalid requests of every kind. Each gets a 4xx response that names the error, and changes
 //! nothing.
 
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::json;
 
@@ -802,56 +802,62 @@ async fn send(service: &Service, bad: &InvalidRequest) -> TestResponse {
     TestResponse::of(request).await
 }
 
-on_both_engines! {
-    async fn every_invalid_request_is_rejected_and_changes_nothing(store: TestStore) {
-        let service = Service::start(store).await;
-        let tag = service.create("/tags", &json!({"label": "a"})).await;
-        let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
-        let piece = service.create("/content-pieces", &service.piece("kept")).await;
-        let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
-        let hook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
-        let webhook = service.create("/webhooks", &hook).await;
-        let [_, role, _] = service.roles();
-        let names = ExistingIds {
-            role,
-            token,
-            webhook,
-            piece,
-            tag,
-            variant,
-            group: service.home.group.clone(),
-            member: service.home.made.member.to_string(),
+#[on_both_engines]
+async fn every_invalid_request_is_rejected_and_changes_nothing(store: TestStore) {
+    let service = Service::start(store).await;
+    let tag = service.create("/tags", &json!({"label": "a"})).await;
+    let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let piece = service.create("/content-pieces", &service.piece("kept")).await;
+    let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
+    let hook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
+    let webhook = service.create("/webhooks", &hook).await;
+    let [_, role, _] = service.roles();
+    let names = ExistingIds {
+        role,
+        token,
+        webhook,
+        piece,
+        tag,
+        variant,
+        group: service.home.group.clone(),
+        member: service.home.made.member.to_string(),
+    };
+    let before = service.workspace_state().await;
+    let table = table(&names);
+    assert!(table.len() >= 200, "{}", table.len());
+    // The table has a row for every route with parameters or a body.
+    for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let takes =
+                ["requestBody", "parameters"].iter().any(|part| operation.get(part).is_some());
+            let mut tried = table.iter().map(|bad| {
+                (bad.method.as_str().to_lowercase(), bad.path.split('?').next().unwrap())
+            });
+            let open = operation["security"] == json!([]);
+            let only_headers =
+                matches!(path.as_str(), "/profile" | "/workspace") && method == "get";
+            assert!(
+                !takes
+                    || open
+                    || only_headers
+                    || tried.any(|one| one == (method.clone(), path.as_str())),
+                "{method} {path} is not tried"
+            );
+        }
+    }
+    for (index, bad) in table.iter().enumerate() {
+        let answer = send(&service, bad).await;
+        let shown = match &bad.body {
+            InvalidBody::Json(text) => text.chars().take(120).collect(),
+            _ => String::new(),
         };
-        let before = service.workspace_state().await;
-        let table = table(&names);
-        assert!(table.len() >= 200, "{}", table.len());
-        // The table has a row for every route with parameters or a body.
-        for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap() {
-                let takes = ["requestBody", "parameters"].iter().any(|part| operation.get(part).is_some());
-                let mut tried = table.iter().map(|bad| {
-                    (bad.method.as_str().to_lowercase(), bad.path.split('?').next().unwrap())
-                });
-                let open = operation["security"] == json!([]);
-                let only_headers = matches!(path.as_str(), "/profile" | "/workspace") && method == "get";
-                assert!(!takes || open || only_headers || tried.any(|one| one == (method.clone(), path.as_str())),
-                    "{method} {path} is not tried");
-            }
+        eprintln!("{index}: {} {} {shown}", bad.method, bad.path);
+        answer.assert_problem(bad.status, bad.reason, bad.issues);
+        if bad.reason == "malformed_body" && bad.status == 400 {
+            let detail = answer.body["detail"].as_str().unwrap();
+            let says_where = detail.contains("line") && detail.contains("column");
+            assert!(says_where || detail.contains("must be a JSON object"), "{detail}");
         }
-        for (index, bad) in table.iter().enumerate() {
-            let answer = send(&service, bad).await;
-            let shown = match &bad.body {
-                InvalidBody::Json(text) => text.chars().take(120).collect(),
-                _ => String::new(),
-            };
-            eprintln!("{index}: {} {} {shown}", bad.method, bad.path);
-            answer.assert_problem(bad.status, bad.reason, bad.issues);
-            if bad.reason == "malformed_body" && bad.status == 400 {
-                let detail = answer.body["detail"].as_str().unwrap();
-                let says_where = detail.contains("line") && detail.contains("column");
-                assert!(says_where || detail.contains("must be a JSON object"), "{detail}");
-            }
-            assert_eq!(service.workspace_state().await, before, "{index} changed something");
-        }
+        assert_eq!(service.workspace_state().await, before, "{index} changed something");
     }
 }

@@ -75,409 +75,453 @@ fn names(received: &[ReceivedRequest]) -> Vec<String> {
     received.iter().map(|one| one.json()["data"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-on_both_engines! {
-    async fn a_change_is_delivered_with_a_signature(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded",
-            "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"});
-        let webhook = service.create("/webhooks", &body).await;
-        let before = service.last_sequence().await;
-        let group = add_group(&service, "News").await;
-        let received = receiver.wait_for(1).await.remove(0);
-        let envelope = received.json();
-        let shown = service.get(&format!("/content-groups?id={group}")).await.body;
-        assert_eq!(envelope["type"], "contentGroupAdded");
-        assert_eq!(envelope["data"], shown);
-        assert_eq!(envelope["sequence"], before + 1);
-        assert_eq!(envelope["webhookId"], webhook);
-        assert_eq!(envelope["workspaceId"], service.home.made.workspace.to_string());
-        assert_eq!(envelope.get("test"), None);
-        let event = &service.events_after(before).await[0];
-        assert_eq!(received.field("webhook-id"), event.id.to_string());
-        assert_eq!(envelope["timestamp"], event.created_at.to_string());
-        let time: i64 = received.field("webhook-timestamp").parse().unwrap();
-        assert!((service.environment.now().ms() / 1_000 - time).abs() < 60, "{time}");
-        let key = galley_domain::webhook::WebhookSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap().key();
-        let (id, sent) = (received.field("webhook-id"), received.field("webhook-signature"));
-        assert!(signature::is_signed(&key, id, time, &received.body, sent), "{sent}");
-        let delivery = wait_for_statuses(&service, &webhook, &["delivered"]).await.remove(0);
-        assert_eq!(delivery["eventId"], received.field("webhook-id"));
-        assert_eq!(delivery["attempts"][0]["status"], 200);
-        assert_eq!(delivery["attempts"][0]["answer"], Value::Null, "loopback is an exception");
-        assert_eq!(delivery["nextAttemptAt"], Value::Null);
-    }
+#[on_both_engines]
+async fn a_change_is_delivered_with_a_signature(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded",
+        "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"});
+    let webhook = service.create("/webhooks", &body).await;
+    let before = service.last_sequence().await;
+    let group = add_group(&service, "News").await;
+    let received = receiver.wait_for(1).await.remove(0);
+    let envelope = received.json();
+    let shown = service.get(&format!("/content-groups?id={group}")).await.body;
+    assert_eq!(envelope["type"], "contentGroupAdded");
+    assert_eq!(envelope["data"], shown);
+    assert_eq!(envelope["sequence"], before + 1);
+    assert_eq!(envelope["webhookId"], webhook);
+    assert_eq!(envelope["workspaceId"], service.home.made.workspace.to_string());
+    assert_eq!(envelope.get("test"), None);
+    let event = &service.events_after(before).await[0];
+    assert_eq!(received.field("webhook-id"), event.id.to_string());
+    assert_eq!(envelope["timestamp"], event.created_at.to_string());
+    let time: i64 = received.field("webhook-timestamp").parse().unwrap();
+    assert!((service.environment.now().ms() / 1_000 - time).abs() < 60, "{time}");
+    let key =
+        galley_domain::webhook::WebhookSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")
+            .unwrap()
+            .key();
+    let (id, sent) = (received.field("webhook-id"), received.field("webhook-signature"));
+    assert!(signature::is_signed(&key, id, time, &received.body, sent), "{sent}");
+    let delivery = wait_for_statuses(&service, &webhook, &["delivered"]).await.remove(0);
+    assert_eq!(delivery["eventId"], received.field("webhook-id"));
+    assert_eq!(delivery["attempts"][0]["status"], 200);
+    assert_eq!(delivery["attempts"][0]["answer"], Value::Null, "loopback is an exception");
+    assert_eq!(delivery["nextAttemptAt"], Value::Null);
+}
 
-    async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        add_group(&service, "News").await;
-        let pauses = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-        for (made, pause) in (1..).zip(pauses) {
-            let delivery = wait_for_attempts(&service, &webhook, made).await;
-            assert_eq!(delivery["status"], "pending", "{delivery}");
-            let ms = |value: &Value| {
-                let text = value.as_str().expect("a time");
-                galley_domain::Timestamp::parse_iso8601(text).unwrap().ms()
-            };
-            let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
-            let waits = ms(&delivery["nextAttemptAt"]) - started;
-            assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
-            // No attempt is early, even if the queue is checked.
-            service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
-            wake_dispatcher(&service, &webhook).await;
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            assert_eq!(receiver.count(), made, "early");
-            service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
-            wake_dispatcher(&service, &webhook).await;
-        }
-        let delivery = wait_for_attempts(&service, &webhook, 10).await;
-        let failed = wait_for_statuses(&service, &webhook, &["failed"]).await;
-        assert_eq!(delivery["id"], failed[0]["id"]);
-        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-        assert_ne!(shown["failingSince"], Value::Null);
-        receiver.set_behaviour(Behaviour::Status(200));
-        let answer = service.post("/webhooks/deliveries/retry", &json!({"id": delivery["id"]})).await;
-        assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &delivery["id"]));
-        wait_for_statuses(&service, &webhook, &["delivered"]).await;
-        assert_eq!(receiver.count(), 11);
-        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-        assert_eq!(shown["failingSince"], Value::Null);
-    }
-
-    async fn status_410_disables_the_webhook(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(410)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        add_group(&service, "first").await;
-        wait_for_statuses(&service, &webhook, &["held"]).await;
-        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-        assert_eq!((&shown["enabled"], &shown["disabledReason"]), (&json!(false), &json!("gone")));
-        add_group(&service, "second").await;
-        wait_for_statuses(&service, &webhook, &["held", "held"]).await;
-        service.advance_clock(HOUR * 24);
-        assert_eq!(receiver.count(), 1);
-        // Held deliveries are sent when the webhook is enabled.
-        receiver.set_behaviour(Behaviour::Status(200));
-        service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
-        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
-        assert_eq!(names(&receiver.received()[1..]).len(), 2);
-    }
-
-    async fn five_days_without_success_disable_the_webhook(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        for day in 0..5 {
-            add_group(&service, &format!("{day}")).await;
-            for _ in 0..11 {
-                service.advance_clock(HOUR * 2);
-                wake_dispatcher(&service, &webhook).await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-            assert_eq!(shown["enabled"], true, "day {day}");
-        }
-        add_group(&service, "last").await;
-        let mut shown = Value::Null;
-        for _ in 0..1_000 {
-            shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-            if shown["enabled"] == false { break }
-            service.advance_clock(HOUR);
-            wake_dispatcher(&service, &webhook).await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        assert_eq!(shown["disabledReason"], "failing");
-        let mails = service.read(async |tx: &galley_storage::Tx<'_>| {
-            tx.query("SELECT kind, recipient FROM mails", &[], |row| {
-                Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
-            }).await
-        }).await;
-        assert_eq!(mails, [("webhook_disabled".to_owned(), "home@example.org".to_owned())]);
-    }
-
-    async fn concurrent_updates_do_not_enable_a_disabled_webhook(store: TestStore) {
-        let service = std::sync::Arc::new(start(store).await);
-        let receiver = Receiver::start(Behaviour::Status(410)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        for round in 0..10 {
-            service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
-            add_group(&service, &format!("{round}")).await;
-            let path = format!("/webhooks?id={webhook}");
-            let nudges = async || {
-                for _ in 0..2_000 {
-                    if service.get(&path).await.body["enabled"] == false { return }
-                    wake_dispatcher(&service, &webhook).await;
-                }
-                panic!("it was enabled again");
-            };
-            tokio::join!(nudges(), nudges(), nudges(), nudges());
-            let found = service.get(&path).await.body;
-            assert_eq!((&found["enabled"], &found["disabledReason"]), (&json!(false), &json!("gone")));
-        }
-    }
-
-    async fn a_disabled_webhook_receives_only_samples(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        service.put("/webhooks", &json!({"id": webhook, "enabled": false})).await;
-        add_group(&service, "News").await;
-        wait_for_statuses(&service, &webhook, &["held"]).await;
-        let answer = service.post("/webhooks/test", &json!({"id": webhook})).await;
-        assert_eq!(answer.status, 202, "{answer:?}");
-        let received = receiver.wait_for(1).await.remove(0);
-        let envelope = received.json();
-        assert_eq!((&envelope["test"], &envelope["sequence"]), (&json!(true), &json!(0)));
-        assert_eq!(envelope["type"], "contentGroupAdded");
-        let found = wait_for_statuses(&service, &webhook, &["delivered", "held"]).await;
-        assert_eq!(found[0]["id"], answer.body["id"]);
-        assert_eq!(found[0]["test"], true);
-        // A sample is sent once, regardless of the result.
-        receiver.set_behaviour(Behaviour::Status(500));
-        service.post("/webhooks/test", &json!({"id": webhook})).await;
-        wait_for_statuses(&service, &webhook, &["failed", "delivered", "held"]).await;
-    }
-
-    async fn events_are_delivered_as_seen_in_scope(store: TestStore) {
-        let service = start(store).await;
-        let [outer, other] = [add_group(&service, "outer").await, add_group(&service, "other").await];
-        let inner = service.create("/content-groups", &json!({"name": "inner", "ancestor": outer})).await;
-        let mut receivers = Vec::new();
-        for (group, event) in [
-            (&outer, "contentPieceAdded"), (&outer, "contentPieceUpdated"), (&outer, "contentPieceRemoved"),
-            (&other, "contentPieceAdded"), (&other, "contentPieceUpdated"), (&other, "contentPieceRemoved"),
-        ] {
-            let receiver = Receiver::start(Behaviour::Status(200)).await;
-            let body = json!({"url": receiver.url, "name": "w", "event": event, "metadata": {"contentGroupId": group}});
-            service.create("/webhooks", &body).await;
-            receivers.push(receiver);
-        }
-        let counts = || receivers.iter().map(Receiver::count).collect::<Vec<_>>();
-        let reach = async |expected: [usize; 6]| {
-            for (receiver, count) in receivers.iter().zip(expected) {
-                receiver.wait_for(count).await;
-            }
-            assert_eq!(counts(), expected);
+#[on_both_engines]
+async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    add_group(&service, "News").await;
+    let pauses = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    for (made, pause) in (1..).zip(pauses) {
+        let delivery = wait_for_attempts(&service, &webhook, made).await;
+        assert_eq!(delivery["status"], "pending", "{delivery}");
+        let ms = |value: &Value| {
+            let text = value.as_str().expect("a time");
+            galley_domain::Timestamp::parse_iso8601(text).unwrap().ms()
         };
-        let body = crate::service::piece_in(&inner, "a");
-        let piece = service.create("/content-pieces", &body).await;
-        reach([1, 0, 0, 0, 0, 0]).await;
-        service.put("/content-pieces", &json!({"id": piece, "title": "New"})).await;
-        reach([1, 1, 0, 0, 0, 0]).await;
-        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": outer})).await;
-        reach([1, 2, 0, 0, 0, 0]).await;
-        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": other})).await;
-        reach([1, 2, 1, 1, 0, 0]).await;
-        let removed = receivers[2].received().remove(0).json();
-        assert_eq!(removed["data"]["contentGroupId"], outer, "as it was before it left");
-        let added = receivers[3].received().remove(0).json();
-        assert_eq!(added["data"]["contentGroupId"], other);
-        assert_eq!(removed["sequence"], added["sequence"], "it is one event");
-        let [first, second] = [&receivers[2], &receivers[3]].map(|one| one.received().remove(0));
-        assert_eq!(first.field("webhook-id"), second.field("webhook-id"));
-        service.delete(&format!("/content-pieces?id={piece}")).await;
-        reach([1, 2, 1, 1, 0, 1]).await;
+        let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
+        let waits = ms(&delivery["nextAttemptAt"]) - started;
+        assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
+        // No attempt is early, even if the queue is checked.
+        service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
+        wake_dispatcher(&service, &webhook).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(receiver.count(), made, "early");
+        service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
+        wake_dispatcher(&service, &webhook).await;
     }
+    let delivery = wait_for_attempts(&service, &webhook, 10).await;
+    let failed = wait_for_statuses(&service, &webhook, &["failed"]).await;
+    assert_eq!(delivery["id"], failed[0]["id"]);
+    let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+    assert_ne!(shown["failingSince"], Value::Null);
+    receiver.set_behaviour(Behaviour::Status(200));
+    let answer = service.post("/webhooks/deliveries/retry", &json!({"id": delivery["id"]})).await;
+    assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &delivery["id"]));
+    wait_for_statuses(&service, &webhook, &["delivered"]).await;
+    assert_eq!(receiver.count(), 11);
+    let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+    assert_eq!(shown["failingSince"], Value::Null);
+}
 
-    async fn events_of_a_group_deletion_are_delivered_before_its_webhook_is_disabled(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let group = add_group(&service, "doomed").await;
-        for slug in ["a", "b"] {
-            service.create("/content-pieces", &crate::service::piece_in(&group, slug)).await;
-        }
-        let body = json!({"url": receiver.url, "name": "w", "event": "contentPieceRemoved", "metadata": {"contentGroupId": group}});
-        let webhook = service.create("/webhooks", &body).await;
-        service.delete(&format!("/content-groups?id={group}&recursive=true")).await;
-        receiver.wait_for(2).await;
-        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
-        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
-        assert_eq!(shown["disabledReason"], "group_deleted");
-    }
+#[on_both_engines]
+async fn status_410_disables_the_webhook(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(410)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    add_group(&service, "first").await;
+    wait_for_statuses(&service, &webhook, &["held"]).await;
+    let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+    assert_eq!((&shown["enabled"], &shown["disabledReason"]), (&json!(false), &json!("gone")));
+    add_group(&service, "second").await;
+    wait_for_statuses(&service, &webhook, &["held", "held"]).await;
+    service.advance_clock(HOUR * 24);
+    assert_eq!(receiver.count(), 1);
+    // Held deliveries are sent when the webhook is enabled.
+    receiver.set_behaviour(Behaviour::Status(200));
+    service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
+    wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+    assert_eq!(names(&receiver.received()[1..]).len(), 2);
+}
 
-    async fn a_dead_receiver_delays_no_other_and_gets_few_attempts(store: TestStore) {
-        let service = start(store).await;
-        let dead = Receiver::start(Behaviour::Stall).await;
-        let failing = Receiver::start(Behaviour::Status(500)).await;
-        let healthy = Receiver::start(Behaviour::Status(200)).await;
-        for receiver in [&dead, &failing, &healthy] {
-            create_group_webhook(&service, receiver).await;
-        }
-        for number in 0..40 {
-            add_group(&service, &format!("{number}")).await;
-        }
-        let received = healthy.wait_for(40).await;
-        let mut all = names(&received);
-        all.sort();
-        all.dedup();
-        assert_eq!(all.len(), 40, "each once");
-        assert!(dead.count() <= 2, "{} to a receiver that nothing is known of", dead.count());
-        assert!(failing.count() <= 8, "{} to one that fails", failing.count());
-        assert!(healthy.concurrent_requests_max() <= 8, "{}", healthy.concurrent_requests_max());
-    }
-
-    async fn failed_deliveries_are_recovered(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        add_group(&service, "old").await;
-        wait_for_attempts(&service, &webhook, 1).await;
-        service.advance_clock(HOUR);
-        let since = service.environment.now();
-        for number in 0..3 {
-            add_group(&service, &format!("{number}")).await;
-        }
-        // This repeats until all deliveries have used up their attempts.
-        for _ in 0..400 {
+#[on_both_engines]
+async fn five_days_without_success_disable_the_webhook(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    for day in 0..5 {
+        add_group(&service, &format!("{day}")).await;
+        for _ in 0..11 {
             service.advance_clock(HOUR * 2);
             wake_dispatcher(&service, &webhook).await;
-            let found = deliveries(&service, &webhook).await;
-            if found.iter().all(|one| one["status"] == "failed") { break }
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // On a busy machine, five days of the test's clock may have passed.
-            service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
         }
-        wait_for_statuses(&service, &webhook, &["failed"; 4]).await;
-        let enabled = json!({"id": webhook, "enabled": true});
-        assert_eq!(service.put("/webhooks", &enabled).await.status, 204, "it may have been disabled");
-        receiver.set_behaviour(Behaviour::Status(200));
-        let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
-        assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &json!(webhook)));
-        wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
+        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        assert_eq!(shown["enabled"], true, "day {day}");
     }
-
-    async fn deliveries_that_wait_for_their_next_attempt_are_recovered(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        let since = service.environment.now();
-        add_group(&service, "waiting").await;
-        wait_for_attempts(&service, &webhook, 1).await;
-        // The second attempt fails as well, and the next one is minutes away.
-        service.advance_clock(Duration::from_secs(10));
-        wake_dispatcher(&service, &webhook).await;
-        wait_for_attempts(&service, &webhook, 2).await;
-        let waiting = wait_for_statuses(&service, &webhook, &["pending"]).await;
-        assert!(waiting[0]["nextAttemptAt"].as_str() > Some(&service.environment.now().to_string()));
-        receiver.set_behaviour(Behaviour::Status(200));
-        let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
-        assert_eq!(answer.status, 202, "{answer:?}");
-        wait_for_statuses(&service, &webhook, &["delivered"]).await;
-    }
-
-    async fn a_token_cannot_send_deliveries_that_it_does_not_see(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let elsewhere = Receiver::start(Behaviour::Status(200)).await;
-        let seen = add_group(&service, "seen").await;
-        let hidden = add_group(&service, "hidden").await;
-        let limited = service.token("all", Some(&[&seen])).await;
-        let of_groups = service.token("webhooks:write webhooks:read contentGroups:read", None).await;
-        // Each case has the webhook's first and later filter, a token, the reason of its rejection,
-        // and true if the webhook is enabled.
-        let mut cases = Vec::new();
-        let piece = |group: &str| json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
-        for enabled in [true, false] {
-            cases.push((piece(&hidden), piece(&seen), limited.clone(), "outside_group_limit", enabled));
-            let (of_members, later) = (json!({"event": "memberAdded"}), json!({"event": "contentGroupAdded"}));
-            cases.push((of_members, later, of_groups.clone(), "insufficient_permissions", enabled));
+    add_group(&service, "last").await;
+    let mut shown = Value::Null;
+    for _ in 0..1_000 {
+        shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        if shown["enabled"] == false {
+            break;
         }
-        let mut webhooks = Vec::new();
-        for (first, _, _, _, enabled) in &cases {
-            let mut body = first.clone();
-            body["url"] = json!(receiver.url);
-            body["name"] = json!("w");
-            body["enabled"] = json!(enabled);
-            webhooks.push(service.create("/webhooks", &body).await);
-        }
-        service.create("/content-pieces", &crate::service::piece_in(&hidden, "secret")).await;
-        let [_, _, viewer] = service.roles();
-        service.person("guest", &viewer).await;
-        for (webhook, (_, then, token, reason, enabled)) in webhooks.iter().zip(cases) {
-            let status = if enabled { "delivered" } else { "held" };
-            let delivery = wait_for_statuses(&service, webhook, &[status]).await.remove(0);
-            let mut body = then;
-            body["id"] = json!(webhook);
-            assert_eq!(service.put("/webhooks", &body).await.status, 204);
-            let send = async |method, path: &str, body: Value| {
-                service.send_as(&token, method, path, Some(&body)).await
-            };
-            let retry = json!({"id": delivery["id"]});
-            send(Method::POST, "/webhooks/deliveries/retry", retry.clone()).await.assert_problem(403, reason, &[]);
-            if !enabled {
-                for change in [json!({"url": elsewhere.url, "enabled": true}), json!({"enabled": true}),
-                    json!({"url": elsewhere.url})] {
-                    let mut body = change;
-                    body["id"] = json!(webhook);
-                    send(Method::PUT, "/webhooks", body).await.assert_problem(403, reason, &[]);
-                }
-                // Other fields may be changed.
-                let named = send(Method::PUT, "/webhooks", json!({"id": webhook, "name": "n"})).await;
-                assert_eq!(named.status, 204, "{named:?}");
-            }
-            // A token that sees everything may do this.
-            assert_eq!(service.post("/webhooks/deliveries/retry", &retry).await.status, 202);
-        }
-        assert_eq!(elsewhere.count(), 0);
-    }
-
-    async fn repeated_delivery_requests_with_a_key_run_once(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        for name in ["first", "second"] {
-            add_group(&service, name).await;
-        }
-        let found = wait_for_statuses(&service, &webhook, &["delivered"; 2]).await;
-        let since = |day| json!({"id": webhook, "since": format!("2026-01-{day}T00:00:00Z")});
-        let other = create_group_webhook(&service, &receiver).await;
-        // Each case has a request, another one to the same path, and the expected attempts of each
-        // delivery.
-        let requests = [
-            ("/webhooks/deliveries/retry", json!({"id": found[1]["id"]}), json!({"id": found[0]["id"]}), vec![1, 2]),
-            ("/webhooks/test", json!({"id": webhook}), json!({"id": other}), vec![1, 1, 2]),
-            ("/webhooks/recover", since("01"), since("02"), vec![1, 1, 2]),
-        ];
-        for (path, body, another, attempts) in requests {
-            let send = async |body: &Value| {
-                let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
-                TestResponse::of(request.header("idempotency-key", path).json(body)).await
-            };
-            // The deliveries have another status while a requested one is pending.
-            let check = async || {
-                let found = wait_for_statuses(&service, &webhook, &vec!["delivered"; attempts.len()]).await;
-                let made = |one: &Value| one["attempts"].as_array().unwrap().len();
-                assert_eq!(found.iter().map(made).collect::<Vec<_>>(), attempts, "{path}");
-            };
-            let first = send(&body).await;
-            assert_eq!(first.status, 202, "{first:?}");
-            check().await;
-            for _ in 0..2 {
-                let again = send(&body).await;
-                assert_eq!((again.status.as_u16(), &again.body), (202, &first.body));
-                assert_eq!(again.header("idempotency-replayed"), "true");
-                check().await;
-            }
-            send(&another).await.assert_problem(422, "idempotency_key_reused", &[]);
-            check().await;
-        }
-        assert_eq!(receiver.count(), 4, "two events, one of them again, and a sample");
-    }
-
-    async fn a_deleted_webhook_gets_no_deliveries(store: TestStore) {
-        let service = start(store).await;
-        let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = create_group_webhook(&service, &receiver).await;
-        add_group(&service, "News").await;
-        wait_for_attempts(&service, &webhook, 1).await;
-        service.delete(&format!("/webhooks?id={webhook}")).await;
         service.advance_clock(HOUR);
-        add_group(&service, "Later").await;
-        let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}")).await;
-        answer.assert_problem(404, "not_found", &[]);
-        assert_eq!(service.get("/webhooks/deliveries").await.body, json!([]));
-        assert_eq!(receiver.count(), 1);
+        wake_dispatcher(&service, &webhook).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    assert_eq!(shown["disabledReason"], "failing");
+    let mails = service
+        .read(async |tx: &galley_storage::Tx<'_>| {
+            tx.query("SELECT kind, recipient FROM mails", &[], |row| {
+                Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+            })
+            .await
+        })
+        .await;
+    assert_eq!(mails, [("webhook_disabled".to_owned(), "home@example.org".to_owned())]);
+}
+
+#[on_both_engines]
+async fn concurrent_updates_do_not_enable_a_disabled_webhook(store: TestStore) {
+    let service = std::sync::Arc::new(start(store).await);
+    let receiver = Receiver::start(Behaviour::Status(410)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    for round in 0..10 {
+        service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
+        add_group(&service, &format!("{round}")).await;
+        let path = format!("/webhooks?id={webhook}");
+        let nudges = async || {
+            for _ in 0..2_000 {
+                if service.get(&path).await.body["enabled"] == false {
+                    return;
+                }
+                wake_dispatcher(&service, &webhook).await;
+            }
+            panic!("it was enabled again");
+        };
+        tokio::join!(nudges(), nudges(), nudges(), nudges());
+        let found = service.get(&path).await.body;
+        assert_eq!((&found["enabled"], &found["disabledReason"]), (&json!(false), &json!("gone")));
+    }
+}
+
+#[on_both_engines]
+async fn a_disabled_webhook_receives_only_samples(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    service.put("/webhooks", &json!({"id": webhook, "enabled": false})).await;
+    add_group(&service, "News").await;
+    wait_for_statuses(&service, &webhook, &["held"]).await;
+    let answer = service.post("/webhooks/test", &json!({"id": webhook})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let received = receiver.wait_for(1).await.remove(0);
+    let envelope = received.json();
+    assert_eq!((&envelope["test"], &envelope["sequence"]), (&json!(true), &json!(0)));
+    assert_eq!(envelope["type"], "contentGroupAdded");
+    let found = wait_for_statuses(&service, &webhook, &["delivered", "held"]).await;
+    assert_eq!(found[0]["id"], answer.body["id"]);
+    assert_eq!(found[0]["test"], true);
+    // A sample is sent once, regardless of the result.
+    receiver.set_behaviour(Behaviour::Status(500));
+    service.post("/webhooks/test", &json!({"id": webhook})).await;
+    wait_for_statuses(&service, &webhook, &["failed", "delivered", "held"]).await;
+}
+
+#[on_both_engines]
+async fn events_are_delivered_as_seen_in_scope(store: TestStore) {
+    let service = start(store).await;
+    let [outer, other] = [add_group(&service, "outer").await, add_group(&service, "other").await];
+    let inner =
+        service.create("/content-groups", &json!({"name": "inner", "ancestor": outer})).await;
+    let mut receivers = Vec::new();
+    for (group, event) in [
+        (&outer, "contentPieceAdded"),
+        (&outer, "contentPieceUpdated"),
+        (&outer, "contentPieceRemoved"),
+        (&other, "contentPieceAdded"),
+        (&other, "contentPieceUpdated"),
+        (&other, "contentPieceRemoved"),
+    ] {
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let body = json!({"url": receiver.url, "name": "w", "event": event, "metadata": {"contentGroupId": group}});
+        service.create("/webhooks", &body).await;
+        receivers.push(receiver);
+    }
+    let counts = || receivers.iter().map(Receiver::count).collect::<Vec<_>>();
+    let reach = async |expected: [usize; 6]| {
+        for (receiver, count) in receivers.iter().zip(expected) {
+            receiver.wait_for(count).await;
+        }
+        assert_eq!(counts(), expected);
+    };
+    let body = crate::service::piece_in(&inner, "a");
+    let piece = service.create("/content-pieces", &body).await;
+    reach([1, 0, 0, 0, 0, 0]).await;
+    service.put("/content-pieces", &json!({"id": piece, "title": "New"})).await;
+    reach([1, 1, 0, 0, 0, 0]).await;
+    service.put("/content-pieces", &json!({"id": piece, "contentGroupId": outer})).await;
+    reach([1, 2, 0, 0, 0, 0]).await;
+    service.put("/content-pieces", &json!({"id": piece, "contentGroupId": other})).await;
+    reach([1, 2, 1, 1, 0, 0]).await;
+    let removed = receivers[2].received().remove(0).json();
+    assert_eq!(removed["data"]["contentGroupId"], outer, "as it was before it left");
+    let added = receivers[3].received().remove(0).json();
+    assert_eq!(added["data"]["contentGroupId"], other);
+    assert_eq!(removed["sequence"], added["sequence"], "it is one event");
+    let [first, second] = [&receivers[2], &receivers[3]].map(|one| one.received().remove(0));
+    assert_eq!(first.field("webhook-id"), second.field("webhook-id"));
+    service.delete(&format!("/content-pieces?id={piece}")).await;
+    reach([1, 2, 1, 1, 0, 1]).await;
+}
+
+#[on_both_engines]
+async fn events_of_a_group_deletion_are_delivered_before_its_webhook_is_disabled(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let group = add_group(&service, "doomed").await;
+    for slug in ["a", "b"] {
+        service.create("/content-pieces", &crate::service::piece_in(&group, slug)).await;
+    }
+    let body = json!({"url": receiver.url, "name": "w", "event": "contentPieceRemoved", "metadata": {"contentGroupId": group}});
+    let webhook = service.create("/webhooks", &body).await;
+    service.delete(&format!("/content-groups?id={group}&recursive=true")).await;
+    receiver.wait_for(2).await;
+    wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+    let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+    assert_eq!(shown["disabledReason"], "group_deleted");
+}
+
+#[on_both_engines]
+async fn a_dead_receiver_delays_no_other_and_gets_few_attempts(store: TestStore) {
+    let service = start(store).await;
+    let dead = Receiver::start(Behaviour::Stall).await;
+    let failing = Receiver::start(Behaviour::Status(500)).await;
+    let healthy = Receiver::start(Behaviour::Status(200)).await;
+    for receiver in [&dead, &failing, &healthy] {
+        create_group_webhook(&service, receiver).await;
+    }
+    for number in 0..40 {
+        add_group(&service, &format!("{number}")).await;
+    }
+    let received = healthy.wait_for(40).await;
+    let mut all = names(&received);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 40, "each once");
+    assert!(dead.count() <= 2, "{} to a receiver that nothing is known of", dead.count());
+    assert!(failing.count() <= 8, "{} to one that fails", failing.count());
+    assert!(healthy.concurrent_requests_max() <= 8, "{}", healthy.concurrent_requests_max());
+}
+
+#[on_both_engines]
+async fn failed_deliveries_are_recovered(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    add_group(&service, "old").await;
+    wait_for_attempts(&service, &webhook, 1).await;
+    service.advance_clock(HOUR);
+    let since = service.environment.now();
+    for number in 0..3 {
+        add_group(&service, &format!("{number}")).await;
+    }
+    // This repeats until all deliveries have used up their attempts.
+    for _ in 0..400 {
+        service.advance_clock(HOUR * 2);
+        wake_dispatcher(&service, &webhook).await;
+        let found = deliveries(&service, &webhook).await;
+        if found.iter().all(|one| one["status"] == "failed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        // On a busy machine, five days of the test's clock may have passed.
+        service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
+    }
+    wait_for_statuses(&service, &webhook, &["failed"; 4]).await;
+    let enabled = json!({"id": webhook, "enabled": true});
+    assert_eq!(service.put("/webhooks", &enabled).await.status, 204, "it may have been disabled");
+    receiver.set_behaviour(Behaviour::Status(200));
+    let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
+    assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &json!(webhook)));
+    wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
+}
+
+#[on_both_engines]
+async fn deliveries_that_wait_for_their_next_attempt_are_recovered(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    let since = service.environment.now();
+    add_group(&service, "waiting").await;
+    wait_for_attempts(&service, &webhook, 1).await;
+    // The second attempt fails as well, and the next one is minutes away.
+    service.advance_clock(Duration::from_secs(10));
+    wake_dispatcher(&service, &webhook).await;
+    wait_for_attempts(&service, &webhook, 2).await;
+    let waiting = wait_for_statuses(&service, &webhook, &["pending"]).await;
+    assert!(waiting[0]["nextAttemptAt"].as_str() > Some(&service.environment.now().to_string()));
+    receiver.set_behaviour(Behaviour::Status(200));
+    let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    wait_for_statuses(&service, &webhook, &["delivered"]).await;
+}
+
+#[on_both_engines]
+async fn a_token_cannot_send_deliveries_that_it_does_not_see(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let elsewhere = Receiver::start(Behaviour::Status(200)).await;
+    let seen = add_group(&service, "seen").await;
+    let hidden = add_group(&service, "hidden").await;
+    let limited = service.token("all", Some(&[&seen])).await;
+    let of_groups = service.token("webhooks:write webhooks:read contentGroups:read", None).await;
+    // Each case has the webhook's first and later filter, a token, the reason of its rejection,
+    // and true if the webhook is enabled.
+    let mut cases = Vec::new();
+    let piece =
+        |group: &str| json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
+    for enabled in [true, false] {
+        cases.push((piece(&hidden), piece(&seen), limited.clone(), "outside_group_limit", enabled));
+        let (of_members, later) =
+            (json!({"event": "memberAdded"}), json!({"event": "contentGroupAdded"}));
+        cases.push((of_members, later, of_groups.clone(), "insufficient_permissions", enabled));
+    }
+    let mut webhooks = Vec::new();
+    for (first, _, _, _, enabled) in &cases {
+        let mut body = first.clone();
+        body["url"] = json!(receiver.url);
+        body["name"] = json!("w");
+        body["enabled"] = json!(enabled);
+        webhooks.push(service.create("/webhooks", &body).await);
+    }
+    service.create("/content-pieces", &crate::service::piece_in(&hidden, "secret")).await;
+    let [_, _, viewer] = service.roles();
+    service.person("guest", &viewer).await;
+    for (webhook, (_, then, token, reason, enabled)) in webhooks.iter().zip(cases) {
+        let status = if enabled { "delivered" } else { "held" };
+        let delivery = wait_for_statuses(&service, webhook, &[status]).await.remove(0);
+        let mut body = then;
+        body["id"] = json!(webhook);
+        assert_eq!(service.put("/webhooks", &body).await.status, 204);
+        let send = async |method, path: &str, body: Value| {
+            service.send_as(&token, method, path, Some(&body)).await
+        };
+        let retry = json!({"id": delivery["id"]});
+        send(Method::POST, "/webhooks/deliveries/retry", retry.clone()).await.assert_problem(
+            403,
+            reason,
+            &[],
+        );
+        if !enabled {
+            for change in [
+                json!({"url": elsewhere.url, "enabled": true}),
+                json!({"enabled": true}),
+                json!({"url": elsewhere.url}),
+            ] {
+                let mut body = change;
+                body["id"] = json!(webhook);
+                send(Method::PUT, "/webhooks", body).await.assert_problem(403, reason, &[]);
+            }
+            // Other fields may be changed.
+            let named = send(Method::PUT, "/webhooks", json!({"id": webhook, "name": "n"})).await;
+            assert_eq!(named.status, 204, "{named:?}");
+        }
+        // A token that sees everything may do this.
+        assert_eq!(service.post("/webhooks/deliveries/retry", &retry).await.status, 202);
+    }
+    assert_eq!(elsewhere.count(), 0);
+}
+
+#[on_both_engines]
+async fn repeated_delivery_requests_with_a_key_run_once(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    for name in ["first", "second"] {
+        add_group(&service, name).await;
+    }
+    let found = wait_for_statuses(&service, &webhook, &["delivered"; 2]).await;
+    let since = |day| json!({"id": webhook, "since": format!("2026-01-{day}T00:00:00Z")});
+    let other = create_group_webhook(&service, &receiver).await;
+    // Each case has a request, another one to the same path, and the expected attempts of each
+    // delivery.
+    let requests = [
+        (
+            "/webhooks/deliveries/retry",
+            json!({"id": found[1]["id"]}),
+            json!({"id": found[0]["id"]}),
+            vec![1, 2],
+        ),
+        ("/webhooks/test", json!({"id": webhook}), json!({"id": other}), vec![1, 1, 2]),
+        ("/webhooks/recover", since("01"), since("02"), vec![1, 1, 2]),
+    ];
+    for (path, body, another, attempts) in requests {
+        let send = async |body: &Value| {
+            let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
+            TestResponse::of(request.header("idempotency-key", path).json(body)).await
+        };
+        // The deliveries have another status while a requested one is pending.
+        let check = async || {
+            let found =
+                wait_for_statuses(&service, &webhook, &vec!["delivered"; attempts.len()]).await;
+            let made = |one: &Value| one["attempts"].as_array().unwrap().len();
+            assert_eq!(found.iter().map(made).collect::<Vec<_>>(), attempts, "{path}");
+        };
+        let first = send(&body).await;
+        assert_eq!(first.status, 202, "{first:?}");
+        check().await;
+        for _ in 0..2 {
+            let again = send(&body).await;
+            assert_eq!((again.status.as_u16(), &again.body), (202, &first.body));
+            assert_eq!(again.header("idempotency-replayed"), "true");
+            check().await;
+        }
+        send(&another).await.assert_problem(422, "idempotency_key_reused", &[]);
+        check().await;
+    }
+    assert_eq!(receiver.count(), 4, "two events, one of them again, and a sample");
+}
+
+#[on_both_engines]
+async fn a_deleted_webhook_gets_no_deliveries(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(500)).await;
+    let webhook = create_group_webhook(&service, &receiver).await;
+    add_group(&service, "News").await;
+    wait_for_attempts(&service, &webhook, 1).await;
+    service.delete(&format!("/webhooks?id={webhook}")).await;
+    service.advance_clock(HOUR);
+    add_group(&service, "Later").await;
+    let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}")).await;
+    answer.assert_problem(404, "not_found", &[]);
+    assert_eq!(service.get("/webhooks/deliveries").await.body, json!([]));
+    assert_eq!(receiver.count(), 1);
 }

@@ -1,6 +1,6 @@
 //! The pages for humans: `/docs` and `/problems`.
 
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 
 use crate::response_validation::DOCUMENT;
@@ -18,85 +18,85 @@ fn links(html: &str) -> Vec<String> {
     pairs.map(|pair| pair[1].to_owned()).collect()
 }
 
-on_both_engines! {
-    async fn the_docs_load_nothing_from_other_hosts(store: TestStore) {
-        let service = Service::start(store).await;
-        for path in ["/docs", "/docs/"] {
-            let page = open(&service, path).await;
-            assert_eq!(page.status, 200);
-            assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
-            let policy = page.header("content-security-policy");
-            assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
-            assert!(!policy.contains("http") && !policy.contains("unsafe-eval"), "{policy}");
-            let html = page.body.as_str().unwrap();
-            assert!(html.contains("<title>Galley API</title>") && html.contains("name=\"viewport\""));
-            let links = links(html);
-            assert!(links.len() >= 6, "{links:?}");
-            for link in links {
-                assert!(link.starts_with('/') && !link.starts_with("//"), "{link}");
-                let file = open(&service, &link).await;
-                assert_eq!(file.status, 200, "{link}");
-                let kind = match link.rsplit('.').next().unwrap() {
-                    "js" => "text/javascript; charset=utf-8",
-                    "css" => "text/css; charset=utf-8",
-                    "png" => "image/png",
-                    "/problems" => "text/html; charset=utf-8",
-                    _ => "application/json",
-                };
-                assert_eq!(file.header("content-type"), kind, "{link}");
-                if link.starts_with("/docs/") {
-                    assert_eq!(file.header("cache-control"), "public, max-age=3600");
-                    let again = service.request(Method::GET, &link);
-                    let again = again.header("if-none-match", file.header("etag"));
-                    assert_eq!(TestResponse::of(again).await.status, 304, "{link}");
-                }
+#[on_both_engines]
+async fn the_docs_load_nothing_from_other_hosts(store: TestStore) {
+    let service = Service::start(store).await;
+    for path in ["/docs", "/docs/"] {
+        let page = open(&service, path).await;
+        assert_eq!(page.status, 200);
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+        assert!(!policy.contains("http") && !policy.contains("unsafe-eval"), "{policy}");
+        let html = page.body.as_str().unwrap();
+        assert!(html.contains("<title>Galley API</title>") && html.contains("name=\"viewport\""));
+        let links = links(html);
+        assert!(links.len() >= 6, "{links:?}");
+        for link in links {
+            assert!(link.starts_with('/') && !link.starts_with("//"), "{link}");
+            let file = open(&service, &link).await;
+            assert_eq!(file.status, 200, "{link}");
+            let kind = match link.rsplit('.').next().unwrap() {
+                "js" => "text/javascript; charset=utf-8",
+                "css" => "text/css; charset=utf-8",
+                "png" => "image/png",
+                "/problems" => "text/html; charset=utf-8",
+                _ => "application/json",
+            };
+            assert_eq!(file.header("content-type"), kind, "{link}");
+            if link.starts_with("/docs/") {
+                assert_eq!(file.header("cache-control"), "public, max-age=3600");
+                let again = service.request(Method::GET, &link);
+                let again = again.header("if-none-match", file.header("etag"));
+                assert_eq!(TestResponse::of(again).await.status, 304, "{link}");
             }
-        }
-        let script = open(&service, "/docs/page.js").await;
-        assert!(script.body.as_str().unwrap().contains("url: \"/openapi.json\""));
-        for licence in ["/docs/LICENSE", "/docs/NOTICE"] {
-            assert_eq!(open(&service, licence).await.status, 200);
-        }
-        for none in ["/docs/none", "/docs/..%2FCargo.toml", "/docs/%FF", "/docs/index.html"] {
-            open(&service, none).await.assert_problem(404, "not_found", &[]);
         }
     }
+    let script = open(&service, "/docs/page.js").await;
+    assert!(script.body.as_str().unwrap().contains("url: \"/openapi.json\""));
+    for licence in ["/docs/LICENSE", "/docs/NOTICE"] {
+        assert_eq!(open(&service, licence).await.status, 200);
+    }
+    for none in ["/docs/none", "/docs/..%2FCargo.toml", "/docs/%FF", "/docs/index.html"] {
+        open(&service, none).await.assert_problem(404, "not_found", &[]);
+    }
+}
 
-    async fn every_problem_type_links_to_its_page(store: TestStore) {
-        let service = Service::start(store).await;
-        let list = open(&service, "/problems").await;
-        let listed: Vec<String> = links(list.body.as_str().unwrap())
-            .into_iter()
-            .filter(|link| link.starts_with("/problems/"))
-            .collect();
-        assert!(listed.len() > 15, "{listed:?}");
-        for link in &listed {
-            let page = open(&service, link).await;
-            assert_eq!(page.status, 200, "{link}");
-            assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
-            let policy = page.header("content-security-policy");
-            assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-            let html = page.body.as_str().unwrap();
-            let heading = |text: &str| html.contains(&format!("<h2>{text}</h2>\n<p>"));
-            assert!(heading("What it means") && heading("What to do"), "{html}");
-            assert!(html.contains("<html lang=\"en\">") && html.contains("name=\"viewport\""));
+#[on_both_engines]
+async fn every_problem_type_links_to_its_page(store: TestStore) {
+    let service = Service::start(store).await;
+    let list = open(&service, "/problems").await;
+    let listed: Vec<String> = links(list.body.as_str().unwrap())
+        .into_iter()
+        .filter(|link| link.starts_with("/problems/"))
+        .collect();
+    assert!(listed.len() > 15, "{listed:?}");
+    for link in &listed {
+        let page = open(&service, link).await;
+        assert_eq!(page.status, 200, "{link}");
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        let html = page.body.as_str().unwrap();
+        let heading = |text: &str| html.contains(&format!("<h2>{text}</h2>\n<p>"));
+        assert!(heading("What it means") && heading("What to do"), "{html}");
+        assert!(html.contains("<html lang=\"en\">") && html.contains("name=\"viewport\""));
+    }
+    // Every response's reason is checked against the document, so its examples contain all
+    // reasons.
+    for response in DOCUMENT["components"]["responses"].as_object().unwrap().values() {
+        let examples = &response["content"]["application/problem+json"]["examples"];
+        for (reason, example) in examples.as_object().unwrap() {
+            let page = example["value"]["type"].as_str().unwrap().to_owned();
+            assert!(listed.contains(&page), "{reason}: {page}");
         }
-        // Every response's reason is checked against the document, so its examples contain all
-        // reasons.
-        for response in DOCUMENT["components"]["responses"].as_object().unwrap().values() {
-            let examples = &response["content"]["application/problem+json"]["examples"];
-            for (reason, example) in examples.as_object().unwrap() {
-                let page = example["value"]["type"].as_str().unwrap().to_owned();
-                assert!(listed.contains(&page), "{reason}: {page}");
-            }
-        }
-        for request in [(Method::GET, "/tags"), (Method::PATCH, "/tags"), (Method::GET, "/none")] {
-            let problem = service.send(request.0, request.1, None).await;
-            let page = problem.body["type"].as_str().unwrap().to_owned();
-            assert!(listed.contains(&page), "{page}");
-        }
-        for none in ["/problems/none", "/problems/%FF", "/problems/NOT_FOUND"] {
-            open(&service, none).await.assert_problem(404, "not_found", &[]);
-        }
+    }
+    for request in [(Method::GET, "/tags"), (Method::PATCH, "/tags"), (Method::GET, "/none")] {
+        let problem = service.send(request.0, request.1, None).await;
+        let page = problem.body["type"].as_str().unwrap().to_owned();
+        assert!(listed.contains(&page), "{page}");
+    }
+    for none in ["/problems/none", "/problems/%FF", "/problems/NOT_FOUND"] {
+        open(&service, none).await.assert_problem(404, "not_found", &[]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use galley_domain::Timestamp;
 use galley_server::ServerLimits;
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -371,98 +371,105 @@ fn routes() -> Vec<(String, String)> {
     routes
 }
 
-on_both_engines! {
-    async fn every_route_enforces_authentication_and_permissions(store: TestStore) {
-        let service = start(store).await;
-        let callers = callers(&service).await;
-        let (mut number, mut cells) = (0, 0);
-        for (method, route) in &routes() {
-            let open = OPEN.iter().find(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str()));
-            if let Some((_, _, path, status)) = open {
-                for (who, token) in &callers.unauthorized {
-                    let target = TargetRequest { path: (*path).to_owned(), body: None };
-                    let answer = target.ask(&service, token.as_deref(), method).await;
-                    assert_eq!(answer.status, *status, "{method} {route} by {who}");
-                    cells += 1;
-                }
-                continue;
-            }
-            let row = row(method, route)
-                .unwrap_or_else(|| panic!("{method} {route} has no row in this test"));
-            // Rejected requests must leave this resource unchanged.
-            number += 1;
-            let kept = target(&service, method, route, number).await;
+#[on_both_engines]
+async fn every_route_enforces_authentication_and_permissions(store: TestStore) {
+    let service = start(store).await;
+    let callers = callers(&service).await;
+    let (mut number, mut cells) = (0, 0);
+    for (method, route) in &routes() {
+        let open = OPEN
+            .iter()
+            .find(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str()));
+        if let Some((_, _, path, status)) = open {
             for (who, token) in &callers.unauthorized {
-                let answer = kept.ask(&service, token.as_deref(), method).await;
-                assert_eq!(answer.status, 401, "{method} {route} by {who}: {answer:?}");
-                assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+                let target = TargetRequest { path: (*path).to_owned(), body: None };
+                let answer = target.ask(&service, token.as_deref(), method).await;
+                assert_eq!(answer.status, *status, "{method} {route} by {who}");
                 cells += 1;
             }
-            let mut expected = Vec::new();
-            expected.push(("an Admin", service.home.token.clone(), row.success));
-            let by_permission = |held: &str| match row.permission {
-                Some(permission) if !has(held, permission) => 403,
-                _ => row.success,
-            };
-            expected.push(("an Editor", callers.editor.clone(), by_permission(EDITOR)));
-            expected.push(("a Viewer", callers.viewer.clone(), by_permission(VIEWER)));
-            if let Some(permission) = row.permission {
-                let fewer = service.token(&all_but(permission), None).await;
-                expected.push(("a token with all other permissions", fewer, 403));
-                let alone = service.token(permission, None).await;
-                expected.push(("a token with this permission alone", alone, row.alone));
-            }
-            expected.push(("a token of no permissions", service.token("", None).await, match row.permission {
+            continue;
+        }
+        let row = row(method, route)
+            .unwrap_or_else(|| panic!("{method} {route} has no row in this test"));
+        // Rejected requests must leave this resource unchanged.
+        number += 1;
+        let kept = target(&service, method, route, number).await;
+        for (who, token) in &callers.unauthorized {
+            let answer = kept.ask(&service, token.as_deref(), method).await;
+            assert_eq!(answer.status, 401, "{method} {route} by {who}: {answer:?}");
+            assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+            cells += 1;
+        }
+        let mut expected = Vec::new();
+        expected.push(("an Admin", service.home.token.clone(), row.success));
+        let by_permission = |held: &str| match row.permission {
+            Some(permission) if !has(held, permission) => 403,
+            _ => row.success,
+        };
+        expected.push(("an Editor", callers.editor.clone(), by_permission(EDITOR)));
+        expected.push(("a Viewer", callers.viewer.clone(), by_permission(VIEWER)));
+        if let Some(permission) = row.permission {
+            let fewer = service.token(&all_but(permission), None).await;
+            expected.push(("a token with all other permissions", fewer, 403));
+            let alone = service.token(permission, None).await;
+            expected.push(("a token with this permission alone", alone, row.alone));
+        }
+        expected.push((
+            "a token of no permissions",
+            service.token("", None).await,
+            match row.permission {
                 Some(_) => 403,
                 None => row.success,
-            }));
-            expected.push(("a limited token", callers.limited.clone(), row.limited));
-            expected.push(("an extension's token", callers.extension.clone(), row.extension));
-            for (who, token, status) in expected {
-                let fresh = if status < 400 && method != "GET" {
-                    number += 1;
-                    target(&service, method, route, number).await
-                } else {
-                    kept.clone()
-                };
-                let answer = fresh.ask(&service, Some(&token), method).await;
-                assert_eq!(answer.status, status, "{method} {route} by {who}: {answer:?}");
-                if status == 403 && answer.body["reason"] == "insufficient_permissions" {
-                    let detail = answer.body["detail"].as_str().unwrap();
-                    assert!(detail.contains(row.permission.unwrap()) || who.contains("alone"),
-                        "{method} {route} by {who}: {detail}");
-                }
-                if status == 404 {
-                    let truly = fresh.absent().ask(&service, Some(&token), method).await;
-                    assert_eq!(seen(&answer), seen(&truly), "{method} {route} by {who}");
-                }
-                cells += 1;
+            },
+        ));
+        expected.push(("a limited token", callers.limited.clone(), row.limited));
+        expected.push(("an extension's token", callers.extension.clone(), row.extension));
+        for (who, token, status) in expected {
+            let fresh = if status < 400 && method != "GET" {
+                number += 1;
+                target(&service, method, route, number).await
+            } else {
+                kept.clone()
+            };
+            let answer = fresh.ask(&service, Some(&token), method).await;
+            assert_eq!(answer.status, status, "{method} {route} by {who}: {answer:?}");
+            if status == 403 && answer.body["reason"] == "insufficient_permissions" {
+                let detail = answer.body["detail"].as_str().unwrap();
+                assert!(
+                    detail.contains(row.permission.unwrap()) || who.contains("alone"),
+                    "{method} {route} by {who}: {detail}"
+                );
             }
-
-            // Another workspace's Admin gets the same response as for an absent resource.
-            let answer = kept.ask(&service, Some(&callers.other), method).await;
-            assert_eq!(answer.status, row.foreign_admin, "{method} {route} by a stranger: {answer:?}");
-            if row.foreign_admin >= 400 || method == "GET" {
-                let truly = kept.absent().ask(&service, Some(&callers.other), method).await;
-                assert_eq!(seen(&answer), seen(&truly), "{method} {route} by a stranger");
-                let home = kept.absent().ask(&service, Some(&service.home.token), method).await;
-                if row.foreign_admin >= 400 {
-                    assert_eq!(seen(&home), seen(&truly), "{method} {route} at home");
-                }
+            if status == 404 {
+                let truly = fresh.absent().ask(&service, Some(&token), method).await;
+                assert_eq!(seen(&answer), seen(&truly), "{method} {route} by {who}");
             }
-            let everything = service.workspace_state().await.to_string();
-            let told = answer.body.to_string();
-            let hers: Vec<_> = ids(&told);
-            let leaked = hers.iter().find(|id| !id.starts_with("usr_") && everything.contains(**id));
-            assert_eq!(leaked, None, "{method} {route} shows a stranger what is not theirs: {told}");
             cells += 1;
-
-            // The rejected requests have changed nothing.
-            let answer = kept.ask(&service, Some(&service.home.token), method).await;
-            assert_eq!(answer.status, row.success, "{method} {route} in the end: {answer:?}");
         }
-        assert!(cells > 500, "{cells}");
+
+        // Another workspace's Admin gets the same response as for an absent resource.
+        let answer = kept.ask(&service, Some(&callers.other), method).await;
+        assert_eq!(answer.status, row.foreign_admin, "{method} {route} by a stranger: {answer:?}");
+        if row.foreign_admin >= 400 || method == "GET" {
+            let truly = kept.absent().ask(&service, Some(&callers.other), method).await;
+            assert_eq!(seen(&answer), seen(&truly), "{method} {route} by a stranger");
+            let home = kept.absent().ask(&service, Some(&service.home.token), method).await;
+            if row.foreign_admin >= 400 {
+                assert_eq!(seen(&home), seen(&truly), "{method} {route} at home");
+            }
+        }
+        let everything = service.workspace_state().await.to_string();
+        let told = answer.body.to_string();
+        let hers: Vec<_> = ids(&told);
+        let leaked = hers.iter().find(|id| !id.starts_with("usr_") && everything.contains(**id));
+        assert_eq!(leaked, None, "{method} {route} shows a stranger what is not theirs: {told}");
+        cells += 1;
+
+        // The rejected requests have changed nothing.
+        let answer = kept.ask(&service, Some(&service.home.token), method).await;
+        assert_eq!(answer.status, row.success, "{method} {route} in the end: {answer:?}");
     }
+    assert!(cells > 500, "{cells}");
 }
 
 #[test]
@@ -472,187 +479,214 @@ fn ids_are_distinguished_from_words() {
     assert_eq!(ids(&format!("{{\"id\":\"{id}\",\"not_found\":1}}")), [id]);
 }
 
-on_both_engines! {
-    async fn foreign_resources_are_indistinguishable_from_absent_ones(store: TestStore) {
-        let service = start(store).await;
-        let other = service.other_workspace().await;
-        let make = async |path: &str, body: Value| {
-            service.create_as(&other.token, path, &body).await
-        };
-        let piece = make("/content-pieces", crate::service::piece_in(&other.group, "theirs")).await;
-        let tag = make("/tags", json!({"label": "theirs"})).await;
-        let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
-        let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
-        let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
-        let webhook = make("/webhooks", json!({"url": "https://hooks.invalid/", "name": "theirs",
-            "event": "memberAdded"})).await;
-        let body = json!({"id": webhook});
-        let sample = service.send_as(&other.token, Method::POST, "/webhooks/test", Some(&body)).await;
-        let sample = sample.id();
-        let (group, member) = (other.group.clone(), other.made.member.to_string());
-        let list = "/content-pieces/list?perPage=1&sort=title";
-        make("/content-pieces", crate::service::piece_in(&other.group, "next")).await;
-        let link = service.send_as(&other.token, Method::GET, list, None).await;
-        let link = link.header("link").to_owned();
-        let next = link.split(['<', '>']).nth(1).unwrap();
+#[on_both_engines]
+async fn foreign_resources_are_indistinguishable_from_absent_ones(store: TestStore) {
+    let service = start(store).await;
+    let other = service.other_workspace().await;
+    let make = async |path: &str, body: Value| service.create_as(&other.token, path, &body).await;
+    let piece = make("/content-pieces", crate::service::piece_in(&other.group, "theirs")).await;
+    let tag = make("/tags", json!({"label": "theirs"})).await;
+    let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
+    let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
+    let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
+    let webhook = make(
+        "/webhooks",
+        json!({"url": "https://hooks.invalid/", "name": "theirs",
+        "event": "memberAdded"}),
+    )
+    .await;
+    let body = json!({"id": webhook});
+    let sample = service.send_as(&other.token, Method::POST, "/webhooks/test", Some(&body)).await;
+    let sample = sample.id();
+    let (group, member) = (other.group.clone(), other.made.member.to_string());
+    let list = "/content-pieces/list?perPage=1&sort=title";
+    make("/content-pieces", crate::service::piece_in(&other.group, "next")).await;
+    let link = service.send_as(&other.token, Method::GET, list, None).await;
+    let link = link.header("link").to_owned();
+    let next = link.split(['<', '>']).nth(1).unwrap();
 
-        let mine = service.create("/content-pieces", &service.piece("mine")).await;
-        let my_member = service.home.made.member.to_string();
-        let my_webhook = service.create("/webhooks", &json!({"url": "https://hooks.invalid/",
-            "name": "mine", "event": "memberAdded"})).await;
-        let my_variant = service.create("/variants", &json!({"key": "mine", "label": "mine"})).await;
-        let my_token = service.create("/tokens", &json!({"name": "mine", "permissions": []})).await;
-        let my_group = service.home.group.clone();
-        let deliveries = format!("/webhooks/deliveries?webhookId={webhook}");
-        let delivered = service.send_as(&other.token, Method::GET, &deliveries, None).await;
-        let event = delivered.body[0]["payload"]["id"].as_str().map(str::to_owned);
-        let event = event.or_else(|| delivered.body[0]["eventId"].as_str().map(str::to_owned));
-        let event = event.unwrap_or_else(|| panic!("{delivered:?}"));
-        let get = |path: String| ("GET", TargetRequest { path, body: None });
-        let delete = |path: String| ("DELETE", TargetRequest { path, body: None });
-        let send = |method, path: &str, body| {
-            (method, TargetRequest { path: path.to_owned(), body: Some(body) })
-        };
-        let mut base = service.piece("new");
-        let mut with = |name: &str, value: Value| {
-            let mut body = base.clone();
-            body[name] = value;
-            base["slug"] = json!("new");
-            send("POST", "/content-pieces", body)
-        };
-        let batch = |name: &str, value: Value| {
-            let mut second = service.piece("second");
-            second[name] = value;
-            send("POST", "/content-pieces/batch", json!({"pieces": [service.piece("first"), second]}))
-        };
-        let shown = |id: &str| json!({"id": id, "name": "as a GET gave it"});
-        let my_piece = service.create("/content-pieces", &service.piece("mine")).await;
-        let source = |piece: &str, variant: Option<&str>| {
-            let source = json!({"contentPieceId": piece, "variant": variant, "sourceHash": "a", "importedHash": "b"});
-            send("PUT", "/content-pieces/sources", json!({"sources": [source]}))
-        };
-        let requests = vec![
-            source(&piece, None),
-            source(&my_piece, Some(&variant)),
-            batch("contentGroupId", json!(group)),
-            batch("tags", json!([tag])),
-            batch("tags", json!([shown(&tag)])),
-            batch("members", json!([member])),
-            batch("members", json!([shown(&member)])),
-            batch("referenceId", json!(piece)),
-            with("tags", json!([shown(&tag)])),
-            with("members", json!([shown(&member)])),
-            send("POST", "/content-pieces?dryRun=true", {
-                let mut body = service.piece("tried");
-                body["tags"] = json!([tag]);
-                body
-            }),
-            send("PUT", "/content-pieces", json!({"id": mine, "tags": [shown(&tag)]})),
-            send("PUT", "/content-pieces", json!({"id": mine, "members": [member]})),
-            send("PUT", "/content-pieces?dryRun=true", json!({"id": piece, "title": "x"})),
-            send("PUT", "/content-pieces", json!({"id": mine, "variant": my_variant, "tags": [tag]})),
-            send("PUT", "/content-pieces", json!({"id": mine, "variant": my_variant, "members": [member]})),
-            send("PUT", "/content-pieces", json!({"id": mine, "variant": "theirs", "title": "x"})),
-            send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [group]})),
-            send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [shown(&group)]})),
-            send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [shown(&group)]})),
-            get(format!("/content-pieces/list?contentGroupId={my_group},{group}")),
-            get(format!("/webhooks/deliveries?eventId={event}")),
-            get(format!("/content-pieces?id={piece}&content=true")),
-            get(format!("/content-pieces?id={mine}&variant={variant}")),
-            get(format!("/content-pieces/list?variant={variant}")),
-            get(format!("/content-pieces/list?tagId={tag}")),
-            get(format!("/content-pieces/sources?contentGroupId={group}")),
-            get(format!("/content-pieces/list?contentGroupId={group}")),
-            get(format!("/content-pieces/list?contentGroupId={group}&subtree=true")),
-            get(format!("/content-groups/list?ancestor={group}")),
-            get(format!("/content-groups?id={group}&subtree=true")),
-            get(format!("/tags?id={tag}")),
-            get(format!("/variants?id={variant}")),
-            get(format!("/roles?id={role}")),
-            get(format!("/tokens?id={token}")),
-            get(format!("/webhooks?id={webhook}")),
-            with("contentGroupId", json!(group)),
-            with("tags", json!([tag])),
-            with("members", json!([member])),
-            with("referenceId", json!(piece)),
-            send("PUT", "/content-pieces", json!({"id": piece, "title": "x"})),
-            send("PUT", "/content-pieces", json!({"id": mine, "tags": [tag]})),
-            send("PUT", "/content-pieces", json!({"id": mine, "members": [{"id": member}]})),
-            send("PUT", "/content-pieces", json!({"id": mine, "contentGroupId": group})),
-            send("PUT", "/content-pieces", json!({"id": mine, "referenceId": piece})),
-            send("PUT", "/content-pieces", json!({"id": mine, "variant": variant, "title": "x"})),
-            send("POST", "/content-groups", json!({"name": "x", "ancestor": group})),
-            send("PUT", "/content-groups", json!({"id": service.home.group, "ancestor": group})),
-            send("PUT", "/content-groups", json!({"id": group, "name": "x"})),
-            send("PUT", "/tags", json!({"id": tag, "label": "x"})),
-            send("PUT", "/variants", json!({"id": variant, "label": "x"})),
-            send("PUT", "/roles", json!({"id": role, "name": "x"})),
-            send("PUT", "/tokens", json!({"id": token, "name": "x"})),
-            send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [group]})),
-            send("PUT", "/webhooks", json!({"id": webhook, "name": "x"})),
-            send("POST", "/webhooks", json!({"url": "https://hooks.invalid/", "name": "x",
-                "event": "contentPieceAdded", "metadata": {"contentGroupId": group}})),
-            send("PUT", "/webhooks", json!({"id": my_webhook, "metadata": {"contentGroupId": group}})),
-            send("POST", "/workspace-memberships", json!({"email": "x@example.org", "name": "x", "roleId": role})),
-            send("PUT", "/workspace-memberships", json!({"id": member, "roleId": service.roles()[2]})),
-            send("PUT", "/workspace-memberships", json!({"id": my_member, "roleId": role})),
-            delete(format!("/content-pieces?id={piece}")),
-            delete(format!("/content-groups?id={group}&recursive=true")),
-            delete(format!("/tags?id={tag}")),
-            delete(format!("/variants?id={variant}")),
-            delete(format!("/roles?id={role}")),
-            delete(format!("/tokens?id={token}")),
-            delete(format!("/workspace-memberships?id={member}")),
-            get(format!("/webhooks/deliveries?webhookId={webhook}")),
-            send("POST", "/webhooks/test", json!({"id": webhook})),
-            send("POST", "/webhooks/recover", json!({"id": webhook, "since": "2026-11-20"})),
-            send("POST", "/webhooks/deliveries/retry", json!({"id": sample})),
-            delete(format!("/webhooks?id={webhook}")),
-        ];
-        let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook, &my_variant, &my_token]);
-        // The requests cover every parameter and field that may contain an id.
-        let tried: BTreeSet<String> =
-            requests.iter().flat_map(|(method, target)| target.places(method, &keep)).collect();
-        let all = places_of_ids(&DOCUMENT);
-        assert_eq!(all.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "{tried:?}");
-        let before = service.workspace_state().await;
-        for (method, target) in requests {
-            let absent = target.absent_but(&keep);
-            let work = || without_background_statements(service.statements.take());
-            work();
-            let answer = target.ask(&service, Some(&service.home.token), method).await;
-            let foreign = work();
-            let truly = absent.ask(&service, Some(&service.home.token), method).await;
-            // Both take the same statements, so that their duration is the same, too.
-            assert_eq!(foreign, work(), "{method} {target:?} against {absent:?}");
-            assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
-            // A list of own and foreign groups equals the list of own groups.
-            let beside = target.path.contains(&format!("{my_group},"));
-            let refused = answer.status.is_client_error() || answer.body == json!([]);
-            assert!(refused || beside, "{method} {target:?}: {answer:?}");
-        }
-        for (list, last) in [
-            ("/content-groups/list", &group),
-            ("/tags/list", &tag),
-            ("/variants/list", &variant),
-            ("/roles/list", &role),
-            ("/tokens/list", &token),
-            ("/webhooks/list", &webhook),
-            ("/webhooks/deliveries", &sample),
-            ("/workspace-memberships/list-members", &member),
-            ("/workspace-memberships/list-workspaces", &other.made.workspace.to_string()),
-        ] {
-            // A foreign id works as a position like an adjacent id without a resource.
-            let beside = format!("{}{}", &last[..last.len() - 1], if last.ends_with('0') { '1' } else { '0' });
-            let ask = async |last: &str| seen(&service.get(&format!("{list}?lastId={last}")).await);
-            assert_eq!(ask(last).await, ask(&beside).await, "{list}");
-        }
-        assert_eq!(service.workspace_state().await, before);
-        // A cursor contains a position, but no workspace.
-        let page = service.get(next).await;
-        assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
+    let mine = service.create("/content-pieces", &service.piece("mine")).await;
+    let my_member = service.home.made.member.to_string();
+    let my_webhook = service
+        .create(
+            "/webhooks",
+            &json!({"url": "https://hooks.invalid/",
+        "name": "mine", "event": "memberAdded"}),
+        )
+        .await;
+    let my_variant = service.create("/variants", &json!({"key": "mine", "label": "mine"})).await;
+    let my_token = service.create("/tokens", &json!({"name": "mine", "permissions": []})).await;
+    let my_group = service.home.group.clone();
+    let deliveries = format!("/webhooks/deliveries?webhookId={webhook}");
+    let delivered = service.send_as(&other.token, Method::GET, &deliveries, None).await;
+    let event = delivered.body[0]["payload"]["id"].as_str().map(str::to_owned);
+    let event = event.or_else(|| delivered.body[0]["eventId"].as_str().map(str::to_owned));
+    let event = event.unwrap_or_else(|| panic!("{delivered:?}"));
+    let get = |path: String| ("GET", TargetRequest { path, body: None });
+    let delete = |path: String| ("DELETE", TargetRequest { path, body: None });
+    let send = |method, path: &str, body| {
+        (method, TargetRequest { path: path.to_owned(), body: Some(body) })
+    };
+    let mut base = service.piece("new");
+    let mut with = |name: &str, value: Value| {
+        let mut body = base.clone();
+        body[name] = value;
+        base["slug"] = json!("new");
+        send("POST", "/content-pieces", body)
+    };
+    let batch = |name: &str, value: Value| {
+        let mut second = service.piece("second");
+        second[name] = value;
+        send("POST", "/content-pieces/batch", json!({"pieces": [service.piece("first"), second]}))
+    };
+    let shown = |id: &str| json!({"id": id, "name": "as a GET gave it"});
+    let my_piece = service.create("/content-pieces", &service.piece("mine")).await;
+    let source = |piece: &str, variant: Option<&str>| {
+        let source = json!({"contentPieceId": piece, "variant": variant, "sourceHash": "a", "importedHash": "b"});
+        send("PUT", "/content-pieces/sources", json!({"sources": [source]}))
+    };
+    let requests = vec![
+        source(&piece, None),
+        source(&my_piece, Some(&variant)),
+        batch("contentGroupId", json!(group)),
+        batch("tags", json!([tag])),
+        batch("tags", json!([shown(&tag)])),
+        batch("members", json!([member])),
+        batch("members", json!([shown(&member)])),
+        batch("referenceId", json!(piece)),
+        with("tags", json!([shown(&tag)])),
+        with("members", json!([shown(&member)])),
+        send("POST", "/content-pieces?dryRun=true", {
+            let mut body = service.piece("tried");
+            body["tags"] = json!([tag]);
+            body
+        }),
+        send("PUT", "/content-pieces", json!({"id": mine, "tags": [shown(&tag)]})),
+        send("PUT", "/content-pieces", json!({"id": mine, "members": [member]})),
+        send("PUT", "/content-pieces?dryRun=true", json!({"id": piece, "title": "x"})),
+        send("PUT", "/content-pieces", json!({"id": mine, "variant": my_variant, "tags": [tag]})),
+        send(
+            "PUT",
+            "/content-pieces",
+            json!({"id": mine, "variant": my_variant, "members": [member]}),
+        ),
+        send("PUT", "/content-pieces", json!({"id": mine, "variant": "theirs", "title": "x"})),
+        send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [group]})),
+        send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [shown(&group)]})),
+        send(
+            "POST",
+            "/tokens",
+            json!({"name": "x", "permissions": [], "contentGroupIds": [shown(&group)]}),
+        ),
+        get(format!("/content-pieces/list?contentGroupId={my_group},{group}")),
+        get(format!("/webhooks/deliveries?eventId={event}")),
+        get(format!("/content-pieces?id={piece}&content=true")),
+        get(format!("/content-pieces?id={mine}&variant={variant}")),
+        get(format!("/content-pieces/list?variant={variant}")),
+        get(format!("/content-pieces/list?tagId={tag}")),
+        get(format!("/content-pieces/sources?contentGroupId={group}")),
+        get(format!("/content-pieces/list?contentGroupId={group}")),
+        get(format!("/content-pieces/list?contentGroupId={group}&subtree=true")),
+        get(format!("/content-groups/list?ancestor={group}")),
+        get(format!("/content-groups?id={group}&subtree=true")),
+        get(format!("/tags?id={tag}")),
+        get(format!("/variants?id={variant}")),
+        get(format!("/roles?id={role}")),
+        get(format!("/tokens?id={token}")),
+        get(format!("/webhooks?id={webhook}")),
+        with("contentGroupId", json!(group)),
+        with("tags", json!([tag])),
+        with("members", json!([member])),
+        with("referenceId", json!(piece)),
+        send("PUT", "/content-pieces", json!({"id": piece, "title": "x"})),
+        send("PUT", "/content-pieces", json!({"id": mine, "tags": [tag]})),
+        send("PUT", "/content-pieces", json!({"id": mine, "members": [{"id": member}]})),
+        send("PUT", "/content-pieces", json!({"id": mine, "contentGroupId": group})),
+        send("PUT", "/content-pieces", json!({"id": mine, "referenceId": piece})),
+        send("PUT", "/content-pieces", json!({"id": mine, "variant": variant, "title": "x"})),
+        send("POST", "/content-groups", json!({"name": "x", "ancestor": group})),
+        send("PUT", "/content-groups", json!({"id": service.home.group, "ancestor": group})),
+        send("PUT", "/content-groups", json!({"id": group, "name": "x"})),
+        send("PUT", "/tags", json!({"id": tag, "label": "x"})),
+        send("PUT", "/variants", json!({"id": variant, "label": "x"})),
+        send("PUT", "/roles", json!({"id": role, "name": "x"})),
+        send("PUT", "/tokens", json!({"id": token, "name": "x"})),
+        send(
+            "POST",
+            "/tokens",
+            json!({"name": "x", "permissions": [], "contentGroupIds": [group]}),
+        ),
+        send("PUT", "/webhooks", json!({"id": webhook, "name": "x"})),
+        send(
+            "POST",
+            "/webhooks",
+            json!({"url": "https://hooks.invalid/", "name": "x",
+            "event": "contentPieceAdded", "metadata": {"contentGroupId": group}}),
+        ),
+        send("PUT", "/webhooks", json!({"id": my_webhook, "metadata": {"contentGroupId": group}})),
+        send(
+            "POST",
+            "/workspace-memberships",
+            json!({"email": "x@example.org", "name": "x", "roleId": role}),
+        ),
+        send("PUT", "/workspace-memberships", json!({"id": member, "roleId": service.roles()[2]})),
+        send("PUT", "/workspace-memberships", json!({"id": my_member, "roleId": role})),
+        delete(format!("/content-pieces?id={piece}")),
+        delete(format!("/content-groups?id={group}&recursive=true")),
+        delete(format!("/tags?id={tag}")),
+        delete(format!("/variants?id={variant}")),
+        delete(format!("/roles?id={role}")),
+        delete(format!("/tokens?id={token}")),
+        delete(format!("/workspace-memberships?id={member}")),
+        get(format!("/webhooks/deliveries?webhookId={webhook}")),
+        send("POST", "/webhooks/test", json!({"id": webhook})),
+        send("POST", "/webhooks/recover", json!({"id": webhook, "since": "2026-11-20"})),
+        send("POST", "/webhooks/deliveries/retry", json!({"id": sample})),
+        delete(format!("/webhooks?id={webhook}")),
+    ];
+    let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook, &my_variant, &my_token]);
+    // The requests cover every parameter and field that may contain an id.
+    let tried: BTreeSet<String> =
+        requests.iter().flat_map(|(method, target)| target.places(method, &keep)).collect();
+    let all = places_of_ids(&DOCUMENT);
+    assert_eq!(all.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "{tried:?}");
+    let before = service.workspace_state().await;
+    for (method, target) in requests {
+        let absent = target.absent_but(&keep);
+        let work = || without_background_statements(service.statements.take());
+        work();
+        let answer = target.ask(&service, Some(&service.home.token), method).await;
+        let foreign = work();
+        let truly = absent.ask(&service, Some(&service.home.token), method).await;
+        // Both take the same statements, so that their duration is the same, too.
+        assert_eq!(foreign, work(), "{method} {target:?} against {absent:?}");
+        assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
+        // A list of own and foreign groups equals the list of own groups.
+        let beside = target.path.contains(&format!("{my_group},"));
+        let refused = answer.status.is_client_error() || answer.body == json!([]);
+        assert!(refused || beside, "{method} {target:?}: {answer:?}");
     }
+    for (list, last) in [
+        ("/content-groups/list", &group),
+        ("/tags/list", &tag),
+        ("/variants/list", &variant),
+        ("/roles/list", &role),
+        ("/tokens/list", &token),
+        ("/webhooks/list", &webhook),
+        ("/webhooks/deliveries", &sample),
+        ("/workspace-memberships/list-members", &member),
+        ("/workspace-memberships/list-workspaces", &other.made.workspace.to_string()),
+    ] {
+        // A foreign id works as a position like an adjacent id without a resource.
+        let beside =
+            format!("{}{}", &last[..last.len() - 1], if last.ends_with('0') { '1' } else { '0' });
+        let ask = async |last: &str| seen(&service.get(&format!("{list}?lastId={last}")).await);
+        assert_eq!(ask(last).await, ask(&beside).await, "{list}");
+    }
+    assert_eq!(service.workspace_state().await, before);
+    // A cursor contains a position, but no workspace.
+    let page = service.get(next).await;
+    assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
 }
 
 /// Returns a value that a client might try in a field that it may not set.
@@ -697,76 +731,77 @@ fn without_volatile_fields(answer: &TestResponse, name: &str) -> (u16, Value) {
     (answer.status.as_u16(), body)
 }
 
-on_both_engines! {
-    async fn fields_outside_a_requests_schema_are_ignored(store: TestStore) {
-        let service = start(store).await;
-        let other = service.other_workspace().await;
-        let seen_by_other = async || {
-            let list = "/content-groups/list?perPage=100&subtree=true";
-            service.send_as(&other.token, Method::GET, list, None).await.body
-        };
-        let before = seen_by_other().await;
-        let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
-        let fields = || schemas.values().filter_map(|schema| schema["properties"].as_object()).flatten();
-        let (mut number, mut tried) = (1_000, 0);
-        for (method, route) in &routes() {
-            if OPEN.iter().any(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str())) {
-                continue;
-            }
-            let mut answers = Vec::new();
-            for wishes in [false, true] {
-                number += 1;
-                let mut target = target(&service, method, route, number).await;
-                let Some(body) = &mut target.body else { continue };
-                let operation = &DOCUMENT["paths"][route][method.to_lowercase()];
-                let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-                let (place, own) = match route.as_str() {
-                    // In a batch, each piece has its own fields.
-                    "/content-pieces/batch" => {
-                        let piece = &resolved(schema)["properties"]["pieces"]["items"];
-                        (&mut body["pieces"][0], names_of(piece))
-                    }
-                    "/content-pieces/sources" => {
-                        let source = &resolved(schema)["properties"]["sources"]["items"];
-                        (&mut body["sources"][0], names_of(source))
-                    }
-                    _ => (body, names_of(schema)),
-                };
-                assert!(!own.is_empty(), "{method} {route}");
-                for (name, field) in fields().filter(|(name, _)| wishes && !own.contains(name.as_str())) {
-                    place[name.as_str()] = tampered_value(name, resolved(field), &other);
-                    tried += 1;
-                }
-                let send = async |body: &Option<Value>| {
-                    let request = service.request(method.parse().unwrap(), &target.path);
-                    let request = request.bearer_auth(&service.home.token).json(body);
-                    TestResponse::of(request.header("prefer", "return=representation")).await
-                };
-                let mut answer = send(&target.body).await;
-                if answer.body["reason"] == "immutable_field" {
-                    // A field that cannot be changed is rejected by name, and belongs to this
-                    // resource.
-                    assert_eq!((method.as_str(), route.as_str()), ("PUT", "/webhooks"), "{answer:?}");
-                    answer.assert_problem(400, "immutable_field", &["secret"]);
-                    let mut body = target.body.clone();
-                    body.as_mut().unwrap().as_object_mut().unwrap().remove("secret");
-                    answer = send(&body).await;
-                }
-                assert!(answer.status.is_success(), "{method} {target:?}: {answer:?}");
-                answers.push(without_volatile_fields(&answer, &format!("n{number}")));
-            }
-            if let [without, with] = &answers[..] {
-                assert_eq!(without, with, "{method} {route}");
-            }
+#[on_both_engines]
+async fn fields_outside_a_requests_schema_are_ignored(store: TestStore) {
+    let service = start(store).await;
+    let other = service.other_workspace().await;
+    let seen_by_other = async || {
+        let list = "/content-groups/list?perPage=100&subtree=true";
+        service.send_as(&other.token, Method::GET, list, None).await.body
+    };
+    let before = seen_by_other().await;
+    let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+    let fields =
+        || schemas.values().filter_map(|schema| schema["properties"].as_object()).flatten();
+    let (mut number, mut tried) = (1_000, 0);
+    for (method, route) in &routes() {
+        if OPEN.iter().any(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str())) {
+            continue;
         }
-        assert!(tried > 1_000, "{tried}");
-        let everything = service.workspace_state().await.to_string();
-        let members = other.made.member.to_string();
-        for sign in ["a value wished for", "987654321", "1999-12-31", &other.group, &members] {
-            assert!(!everything.contains(sign), "{sign} is in {everything}");
+        let mut answers = Vec::new();
+        for wishes in [false, true] {
+            number += 1;
+            let mut target = target(&service, method, route, number).await;
+            let Some(body) = &mut target.body else { continue };
+            let operation = &DOCUMENT["paths"][route][method.to_lowercase()];
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let (place, own) = match route.as_str() {
+                // In a batch, each piece has its own fields.
+                "/content-pieces/batch" => {
+                    let piece = &resolved(schema)["properties"]["pieces"]["items"];
+                    (&mut body["pieces"][0], names_of(piece))
+                }
+                "/content-pieces/sources" => {
+                    let source = &resolved(schema)["properties"]["sources"]["items"];
+                    (&mut body["sources"][0], names_of(source))
+                }
+                _ => (body, names_of(schema)),
+            };
+            assert!(!own.is_empty(), "{method} {route}");
+            for (name, field) in fields().filter(|(name, _)| wishes && !own.contains(name.as_str()))
+            {
+                place[name.as_str()] = tampered_value(name, resolved(field), &other);
+                tried += 1;
+            }
+            let send = async |body: &Option<Value>| {
+                let request = service.request(method.parse().unwrap(), &target.path);
+                let request = request.bearer_auth(&service.home.token).json(body);
+                TestResponse::of(request.header("prefer", "return=representation")).await
+            };
+            let mut answer = send(&target.body).await;
+            if answer.body["reason"] == "immutable_field" {
+                // A field that cannot be changed is rejected by name, and belongs to this
+                // resource.
+                assert_eq!((method.as_str(), route.as_str()), ("PUT", "/webhooks"), "{answer:?}");
+                answer.assert_problem(400, "immutable_field", &["secret"]);
+                let mut body = target.body.clone();
+                body.as_mut().unwrap().as_object_mut().unwrap().remove("secret");
+                answer = send(&body).await;
+            }
+            assert!(answer.status.is_success(), "{method} {target:?}: {answer:?}");
+            answers.push(without_volatile_fields(&answer, &format!("n{number}")));
         }
-        assert_eq!(seen_by_other().await, before);
+        if let [without, with] = &answers[..] {
+            assert_eq!(without, with, "{method} {route}");
+        }
     }
+    assert!(tried > 1_000, "{tried}");
+    let everything = service.workspace_state().await.to_string();
+    let members = other.made.member.to_string();
+    for sign in ["a value wished for", "987654321", "1999-12-31", &other.group, &members] {
+        assert!(!everything.contains(sign), "{sign} is in {everything}");
+    }
+    assert_eq!(seen_by_other().await, before);
 }
 
 /// Returns true if a parameter or field of this name may contain an id.

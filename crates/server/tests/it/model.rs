@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
 use galley_storage::{Tx, ordering};
-use galley_testing::on_both_engines;
 use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{TestStore, on_both_engines};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -1208,37 +1208,36 @@ async fn run(service: &Service, steps: &[ModelStep]) -> CheckResult {
     world.check().await
 }
 
-on_both_engines! {
-    async fn random_requests_match_the_model(store: TestStore) {
-        let engine = store.engine();
-        let limits = galley_server::ServerLimits { invites_per_hour: 1_000_000, ..Default::default() };
-        let service = Service::start_with(store, limits).await;
-        let wanted: usize = size(600, 3_000, 1_000_000);
-        let number: u64 = std::env::var("GALLEY_TEST_SEED")
-            .map_or_else(|_| rand::rng().random(), |text| text.parse().unwrap());
-        eprintln!("{engine}: GALLEY_TEST_SEED={number}");
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&number.to_le_bytes());
-        let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let mut runner = TestRunner::new_with_rng(config, rng);
-        let strategy = prop::collection::vec(step(), 1..=STEPS_LIMIT);
-        let handle = tokio::runtime::Handle::current();
-        let attempt = |sequence: Vec<ModelStep>| {
-            tokio::task::block_in_place(|| handle.block_on(run(&service, &sequence)))
-        };
-        let (mut steps, mut sequences) = (0, 0);
-        while steps < wanted {
-            let tree = strategy.new_tree(&mut runner).unwrap();
-            steps += tree.current().len();
-            sequences += 1;
-            if let Err(error) = runner.run_one(tree, attempt) {
-                panic!("GALLEY_TEST_SEED={number}: {error:#}");
-            }
+#[on_both_engines]
+async fn random_requests_match_the_model(store: TestStore) {
+    let engine = store.engine();
+    let limits = galley_server::ServerLimits { invites_per_hour: 1_000_000, ..Default::default() };
+    let service = Service::start_with(store, limits).await;
+    let wanted: usize = size(600, 3_000, 1_000_000);
+    let number: u64 = std::env::var("GALLEY_TEST_SEED")
+        .map_or_else(|_| rand::rng().random(), |text| text.parse().unwrap());
+    eprintln!("{engine}: GALLEY_TEST_SEED={number}");
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let strategy = prop::collection::vec(step(), 1..=STEPS_LIMIT);
+    let handle = tokio::runtime::Handle::current();
+    let attempt = |sequence: Vec<ModelStep>| {
+        tokio::task::block_in_place(|| handle.block_on(run(&service, &sequence)))
+    };
+    let (mut steps, mut sequences) = (0, 0);
+    while steps < wanted {
+        let tree = strategy.new_tree(&mut runner).unwrap();
+        steps += tree.current().len();
+        sequences += 1;
+        if let Err(error) = runner.run_one(tree, attempt) {
+            panic!("GALLEY_TEST_SEED={number}: {error:#}");
         }
-        let found = format!("{steps} steps in {sequences} sequences as the model says, seed {number}");
-        eprintln!("{engine}: {found}");
-        let condition = format!("{engine}: random requests compared with a model");
-        report_figure(&condition, found, "0 differences");
     }
+    let found = format!("{steps} steps in {sequences} sequences as the model says, seed {number}");
+    eprintln!("{engine}: {found}");
+    let condition = format!("{engine}: random requests compared with a model");
+    report_figure(&condition, found, "0 differences");
 }

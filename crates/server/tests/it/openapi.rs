@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use galley_domain::{Permission, PermissionSet};
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -76,73 +76,74 @@ fn walk(value: &'static Value, place: &str, visit: &mut impl FnMut(&str, &'stati
     }
 }
 
-on_both_engines! {
-    async fn each_described_route_exists_with_exactly_its_methods(store: TestStore) {
-        let service = Service::start(store).await;
-        let by_path = DOCUMENT["paths"].as_object().unwrap();
-        for operation in operations() {
-            let path = operation.example_path();
-            let answer = service.send(operation.method.clone(), &path, None).await;
-            assert_ne!(answer.status, 405, "{} {path}", operation.method);
-            let nothing = answer.body["detail"] == "no endpoint has this path";
-            assert!(!nothing, "{} {path}: {answer:?}", operation.method);
-            let answer = service.send(Method::PATCH, &path, None).await;
-            answer.assert_problem(405, "method_not_allowed", &[]);
-            let allowed: BTreeSet<&str> = answer.header("allow").split(',').collect();
-            let described = by_path[operation.path].as_object().unwrap().keys();
-            let mut expected: BTreeSet<String> = described.map(|name| name.to_uppercase()).collect();
-            if expected.contains("GET") {
-                expected.insert("HEAD".to_owned());
-            }
-            assert_eq!(allowed, expected.iter().map(String::as_str).collect(), "{path}");
+#[on_both_engines]
+async fn each_described_route_exists_with_exactly_its_methods(store: TestStore) {
+    let service = Service::start(store).await;
+    let by_path = DOCUMENT["paths"].as_object().unwrap();
+    for operation in operations() {
+        let path = operation.example_path();
+        let answer = service.send(operation.method.clone(), &path, None).await;
+        assert_ne!(answer.status, 405, "{} {path}", operation.method);
+        let nothing = answer.body["detail"] == "no endpoint has this path";
+        assert!(!nothing, "{} {path}: {answer:?}", operation.method);
+        let answer = service.send(Method::PATCH, &path, None).await;
+        answer.assert_problem(405, "method_not_allowed", &[]);
+        let allowed: BTreeSet<&str> = answer.header("allow").split(',').collect();
+        let described = by_path[operation.path].as_object().unwrap().keys();
+        let mut expected: BTreeSet<String> = described.map(|name| name.to_uppercase()).collect();
+        if expected.contains("GET") {
+            expected.insert("HEAD".to_owned());
         }
+        assert_eq!(allowed, expected.iter().map(String::as_str).collect(), "{path}");
     }
+}
 
-    async fn each_operation_needs_its_described_permission(store: TestStore) {
-        let service = Service::start(store).await;
-        for operation in operations() {
-            let path = operation.example_path();
-            let request = service.request(operation.method.clone(), &path);
-            let without = TestResponse::of(request).await;
-            if !operation.needs_token() {
-                assert_ne!(without.status, 401, "{path}");
-                continue;
-            }
-            without.assert_problem(401, "unauthorized", &[]);
-            let Some(permission) = operation.permission() else { continue };
-            let (what, access) = permission.split_once(':').unwrap();
-            let reads = operation.method == Method::GET;
-            assert_eq!(access, if reads { "read" } else { "write" }, "{path}");
-            let about = operation.described["description"].as_str().unwrap_or_default();
-            let needs = format!("Requires the permission `{permission}`.");
-            assert!(about.ends_with(&needs), "{about}");
-            // The token has all other permissions. For reads, the write permission is left out as
-            // well, as it includes reading.
-            let others = PermissionSet::ALL.iter().map(|other: Permission| other.to_string());
-            let others = others.filter(|other| {
-                other != permission && !(reads && other.starts_with(&format!("{what}:")))
-            });
-            let token = service.token(&others.collect::<Vec<_>>().join(" "), None).await;
-            let refused = service.send_as(&token, operation.method.clone(), &path, None).await;
-            refused.assert_problem(403, "insufficient_permissions", &[]);
-            assert!(refused.body["detail"].as_str().unwrap().contains(permission), "{refused:?}");
-            let token = service.token(permission, None).await;
-            let let_in = service.send_as(&token, operation.method.clone(), &path, None).await;
-            assert!(![401, 403].contains(&let_in.status.as_u16()), "{permission}: {let_in:?}");
+#[on_both_engines]
+async fn each_operation_needs_its_described_permission(store: TestStore) {
+    let service = Service::start(store).await;
+    for operation in operations() {
+        let path = operation.example_path();
+        let request = service.request(operation.method.clone(), &path);
+        let without = TestResponse::of(request).await;
+        if !operation.needs_token() {
+            assert_ne!(without.status, 401, "{path}");
+            continue;
         }
+        without.assert_problem(401, "unauthorized", &[]);
+        let Some(permission) = operation.permission() else { continue };
+        let (what, access) = permission.split_once(':').unwrap();
+        let reads = operation.method == Method::GET;
+        assert_eq!(access, if reads { "read" } else { "write" }, "{path}");
+        let about = operation.described["description"].as_str().unwrap_or_default();
+        let needs = format!("Requires the permission `{permission}`.");
+        assert!(about.ends_with(&needs), "{about}");
+        // The token has all other permissions. For reads, the write permission is left out as
+        // well, as it includes reading.
+        let others = PermissionSet::ALL.iter().map(|other: Permission| other.to_string());
+        let others = others.filter(|other| {
+            other != permission && !(reads && other.starts_with(&format!("{what}:")))
+        });
+        let token = service.token(&others.collect::<Vec<_>>().join(" "), None).await;
+        let refused = service.send_as(&token, operation.method.clone(), &path, None).await;
+        refused.assert_problem(403, "insufficient_permissions", &[]);
+        assert!(refused.body["detail"].as_str().unwrap().contains(permission), "{refused:?}");
+        let token = service.token(permission, None).await;
+        let let_in = service.send_as(&token, operation.method.clone(), &path, None).await;
+        assert!(![401, 403].contains(&let_in.status.as_u16()), "{permission}: {let_in:?}");
     }
+}
 
-    async fn the_document_is_served_without_a_token(store: TestStore) {
-        let service = Service::start(store).await;
-        for path in ["/openapi.json", "/openapi.json/"] {
-            let answer = TestResponse::of(service.request(Method::GET, path)).await;
-            assert_eq!(answer.status, 200);
-            assert_eq!(answer.header("content-type"), "application/json");
-            assert_eq!(answer.body, *DOCUMENT);
-            let known = service.request(Method::GET, path);
-            let known = known.header("if-none-match", answer.header("etag"));
-            assert_eq!(TestResponse::of(known).await.status, 304);
-        }
+#[on_both_engines]
+async fn the_document_is_served_without_a_token(store: TestStore) {
+    let service = Service::start(store).await;
+    for path in ["/openapi.json", "/openapi.json/"] {
+        let answer = TestResponse::of(service.request(Method::GET, path)).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), "application/json");
+        assert_eq!(answer.body, *DOCUMENT);
+        let known = service.request(Method::GET, path);
+        let known = known.header("if-none-match", answer.header("etag"));
+        assert_eq!(TestResponse::of(known).await.status, 304);
     }
 }
 

@@ -439,127 +439,122 @@ pub(crate) async fn changes() -> Vec<ChangeStatement> {
     open.log.take_changes()
 }
 
-on_both_engines! {
-    async fn every_function_works_and_finds_its_rows_by_an_index(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        exercise(&open).await;
-        open.database.ping().await.unwrap();
-        let statements = open.log.take();
-        assert!(statements.len() > 60, "{}", statements.len());
-        plans::check(&open.store.url, statements.keys()).await;
+#[on_both_engines]
+async fn every_function_works_and_finds_its_rows_by_an_index(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    exercise(&open).await;
+    open.database.ping().await.unwrap();
+    let statements = open.log.take();
+    assert!(statements.len() > 60, "{}", statements.len());
+    plans::check(&open.store.url, statements.keys()).await;
+}
+
+#[on_both_engines]
+async fn a_partially_read_result_closes_its_connection(store: TestStore) {
+    let DatabaseUrl::Postgres(_) = store.url else { return };
+    let open = OpenStore::new(store).await;
+    let workspace = open.workspace;
+    let first = open.piece("first", None);
+    let pieces = [first.clone(), open.piece("second", Some(&first.order))];
+    let fill = async move |tx: &WriteTx<'_>| {
+        for piece in &pieces {
+            content_pieces::insert(tx, workspace, piece, "{}").await?;
+        }
+        Ok::<_, Error>(())
+    };
+    open.database.write("fill", fill).await.unwrap();
+    let read = async move |tx: &Tx<'_>| {
+        let connection = tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await?;
+        let all = everything();
+        let (some, has_more) = content_piece_list::list_until(tx, workspace, &all, 1).await?;
+        assert_eq!((some.len(), has_more), (1, true));
+        Ok::<_, Error>(connection)
+    };
+    let connection = open.database.read("list", read).await.unwrap();
+    let is_open = async move |tx: &Tx<'_>| {
+        let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
+        tx.exists(sql, &[connection.into()]).await
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while open.database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
+        assert!(std::time::Instant::now() < deadline, "the connection is used again");
     }
 }
 
-on_both_engines! {
-    async fn a_partially_read_result_closes_its_connection(store: TestStore) {
-        let DatabaseUrl::Postgres(_) = store.url else { return };
-        let open = OpenStore::new(store).await;
-        let workspace = open.workspace;
-        let first = open.piece("first", None);
-        let pieces = [first.clone(), open.piece("second", Some(&first.order))];
-        let fill = async move |tx: &WriteTx<'_>| {
-            for piece in &pieces {
-                content_pieces::insert(tx, workspace, piece, "{}").await?;
-            }
-            Ok::<_, Error>(())
-        };
-        open.database.write("fill", fill).await.unwrap();
-        let read = async move |tx: &Tx<'_>| {
-            let connection = tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await?;
-            let all = everything();
-            let (some, has_more) = content_piece_list::list_until(tx, workspace, &all, 1).await?;
-            assert_eq!((some.len(), has_more), (1, true));
-            Ok::<_, Error>(connection)
-        };
-        let connection = open.database.read("list", read).await.unwrap();
-        let is_open = async move |tx: &Tx<'_>| {
-            let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
-            tx.exists(sql, &[connection.into()]).await
-        };
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while open.database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
-            assert!(std::time::Instant::now() < deadline, "the connection is used again");
+#[on_both_engines]
+async fn an_abandoned_statement_closes_its_connection_unless_it_ends_soon(store: TestStore) {
+    let DatabaseUrl::Postgres(_) = store.url else { return };
+    let one = Options { connections: 1, ..options(store.url.clone(), Role::Server) };
+    let database = Database::open(one).await.unwrap();
+    let of_connection =
+        async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;
+    let first = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+    let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(600)::TEXT", &[]).await;
+    let given_up = database.read::<_, Error, _>("sleep", sleep);
+    let waited = std::time::Duration::from_millis(200);
+    assert!(tokio::time::timeout(waited, given_up).await.is_err());
+    let next = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+    assert_ne!(next, first, "the statement was waited for");
+    let is_open = async move |tx: &Tx<'_>| {
+        let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
+        tx.exists(sql, &[first.into()]).await
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
+        assert!(std::time::Instant::now() < deadline, "the statement goes on");
+    }
+    // Statements that end soon don't close their connection. On a stalled machine, a statement
+    // may take too long, so this retries.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut before = next;
+    loop {
+        let brief = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(0.3)::TEXT", &[]).await;
+        let given_up = database.read::<_, Error, _>("sleep", brief);
+        let is_given_up = tokio::time::timeout(waited, given_up).await.is_err();
+        let connection = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+        if is_given_up && connection == before {
+            break;
         }
+        assert!(std::time::Instant::now() < deadline, "the connection is closed each time");
+        before = connection;
     }
 }
 
-on_both_engines! {
-    async fn an_abandoned_statement_closes_its_connection_unless_it_ends_soon(store: TestStore) {
-        let DatabaseUrl::Postgres(_) = store.url else { return };
-        let one = Options { connections: 1, ..options(store.url.clone(), Role::Server) };
-        let database = Database::open(one).await.unwrap();
-        let of_connection =
-            async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;
-        let first = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
-        let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(600)::TEXT", &[]).await;
-        let given_up = database.read::<_, Error, _>("sleep", sleep);
-        let waited = std::time::Duration::from_millis(200);
-        assert!(tokio::time::timeout(waited, given_up).await.is_err());
-        let next = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
-        assert_ne!(next, first, "the statement was waited for");
-        let is_open = async move |tx: &Tx<'_>| {
-            let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
-            tx.exists(sql, &[first.into()]).await
+#[on_both_engines]
+async fn deleting_a_piece_deletes_its_variant_overrides(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, group) = (open.workspace, open.group);
+    let piece = open.piece("first", None);
+    let fill = async move |tx: &WriteTx<'_>| {
+        let (german, red) = (variant("de"), tag("red"));
+        let member = people::exercise(tx, workspace, group).await?;
+        variants::insert(tx, workspace, &german, NOW).await?;
+        tags::insert(tx, workspace, &red, NOW).await?;
+        content_pieces::insert(tx, workspace, &piece, "{}").await?;
+        let overrides = ContentPieceOverrides {
+            tags: Some(vec![red.id]),
+            members: Some(vec![member]),
+            ..ContentPieceOverrides::default()
         };
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
-            assert!(std::time::Instant::now() < deadline, "the statement goes on");
-        }
-        // Statements that end soon don't close their connection. On a stalled machine, a statement
-        // may take too long, so this retries.
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        let mut before = next;
-        loop {
-            let brief = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(0.3)::TEXT", &[]).await;
-            let given_up = database.read::<_, Error, _>("sleep", brief);
-            let is_given_up = tokio::time::timeout(waited, given_up).await.is_err();
-            let connection = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
-            if is_given_up && connection == before {
-                break;
-            }
-            assert!(std::time::Instant::now() < deadline, "the connection is closed each time");
-            before = connection;
-        }
+        let (id, variant) = (piece.id, german.id);
+        content_piece_variants::update(tx, workspace, id, variant, &overrides).await?;
+        content_piece_variants::update_content(tx, workspace, id, variant, "[]").await?;
+        Ok(piece.clone())
+    };
+    let piece = open.database.write::<_, Error, _>("fill", fill).await.unwrap();
+    let tables = [
+        "content_piece_variants",
+        "content_piece_variant_contents",
+        "content_piece_variant_tags",
+        "content_piece_variant_members",
+    ];
+    for table in tables {
+        assert_eq!(open.count(table).await, 1, "{table}");
     }
-}
-
-on_both_engines! {
-    async fn deleting_a_piece_deletes_its_variant_overrides(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, group) = (open.workspace, open.group);
-        let piece = open.piece("first", None);
-        let fill = async move |tx: &WriteTx<'_>| {
-            let (german, red) = (variant("de"), tag("red"));
-            let member = people::exercise(tx, workspace, group).await?;
-            variants::insert(tx, workspace, &german, NOW).await?;
-            tags::insert(tx, workspace, &red, NOW).await?;
-            content_pieces::insert(tx, workspace, &piece, "{}").await?;
-            let overrides = ContentPieceOverrides {
-                tags: Some(vec![red.id]),
-                members: Some(vec![member]),
-                ..ContentPieceOverrides::default()
-            };
-            let (id, variant) = (piece.id, german.id);
-            content_piece_variants::update(tx, workspace, id, variant, &overrides).await?;
-            content_piece_variants::update_content(tx, workspace, id, variant, "[]").await?;
-            Ok(piece.clone())
-        };
-        let piece = open.database.write::<_, Error, _>("fill", fill).await.unwrap();
-        let tables = [
-            "content_piece_variants",
-            "content_piece_variant_contents",
-            "content_piece_variant_tags",
-            "content_piece_variant_members",
-        ];
-        for table in tables {
-            assert_eq!(open.count(table).await, 1, "{table}");
-        }
-        let delete =
-            async move |tx: &WriteTx<'_>| content_pieces::delete(tx, workspace, &piece).await;
-        open.database.write::<_, Error, _>("delete", delete).await.unwrap();
-        for table in tables {
-            assert_eq!(open.count(table).await, 0, "{table}");
-        }
+    let delete = async move |tx: &WriteTx<'_>| content_pieces::delete(tx, workspace, &piece).await;
+    open.database.write::<_, Error, _>("delete", delete).await.unwrap();
+    for table in tables {
+        assert_eq!(open.count(table).await, 0, "{table}");
     }
 }
 

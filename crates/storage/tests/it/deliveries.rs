@@ -16,7 +16,7 @@ use galley_storage::delivery_queue::{
 };
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Affects, Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use tokio_postgres::NoTls;
 
 use crate::plans;
@@ -246,475 +246,532 @@ async fn check_plans(open: &OpenStore) {
     plans::check(&open.store.url, statements.keys().filter(|sql| !of_the_test(sql))).await;
 }
 
-on_both_engines! {
-    async fn events_become_deliveries_in_slices(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        for _ in 0..30 {
-            webhook(&open).await;
-        }
-        append_events(&open, 5).await;
+#[on_both_engines]
+async fn events_become_deliveries_in_slices(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    for _ in 0..30 {
+        webhook(&open).await;
+    }
+    append_events(&open, 5).await;
+    append_events(&open, 1).await;
+    assert_eq!(open.count("event_matches").await, 2, "five events in a row are one run");
+    let mut made = Vec::new();
+    while expand(&open, 7).await {
+        made.push(open.count("deliveries").await);
+    }
+    assert!(made.windows(2).all(|two| two[1] - two[0] <= 30), "an event at a time: {made:?}");
+    assert!(made.len() >= 5, "{made:?}");
+    assert_eq!(open.count("deliveries").await, 180);
+    assert_eq!(open.count("event_matches").await, 0);
+    assert_eq!(open.count("(SELECT DISTINCT webhook_id, event_id FROM deliveries) d").await, 180);
+    assert_eq!(gauges(&open).await.pending, 180);
+    check_plans(&open).await;
+}
+
+#[on_both_engines]
+async fn growing_tables_are_read_by_the_right_index(store: TestStore) {
+    const ROUNDS: i64 = 150;
+    const WEBHOOKS: i64 = 40;
+    // SQLite has statistics from the beginning.
+    let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+    let open = OpenStore::new(store).await;
+    for _ in 0..WEBHOOKS {
+        webhook(&open).await;
+    }
+    for _ in 0..ROUNDS {
         append_events(&open, 1).await;
-        assert_eq!(open.count("event_matches").await, 2, "five events in a row are one run");
-        let mut made = Vec::new();
-        while expand(&open, 7).await {
-            made.push(open.count("deliveries").await);
+        while expand(&open, 100).await {}
+        while gauges(&open).await.pending > 0 {
+            let leased = lease(&open, "a", NOW).await;
+            settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
         }
-        assert!(made.windows(2).all(|two| two[1] - two[0] <= 30), "an event at a time: {made:?}");
-        assert!(made.len() >= 5, "{made:?}");
-        assert_eq!(open.count("deliveries").await, 180);
-        assert_eq!(open.count("event_matches").await, 0);
-        assert_eq!(open.count("(SELECT DISTINCT webhook_id, event_id FROM deliveries) d").await, 180);
-        assert_eq!(gauges(&open).await.pending, 180);
-        check_plans(&open).await;
     }
-
-    async fn growing_tables_are_read_by_the_right_index(store: TestStore) {
-        const ROUNDS: i64 = 150;
-        const WEBHOOKS: i64 = 40;
-        // SQLite has statistics from the beginning.
-        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = OpenStore::new(store).await;
-        for _ in 0..WEBHOOKS {
-            webhook(&open).await;
-        }
-        for _ in 0..ROUNDS {
-            append_events(&open, 1).await;
-            while expand(&open, 100).await {}
-            while gauges(&open).await.pending > 0 {
-                let leased = lease(&open, "a", NOW).await;
-                settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
-            }
-        }
-        assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
-        let mut all = 0;
-        for (index, read) in index_reads(&open, &url, &["deliveries"]).await {
-            assert!(read <= 50 * ROUNDS * WEBHOOKS, "{index}: {read}");
-            all += read;
-        }
-        assert!(all >= ROUNDS * WEBHOOKS, "each was read at least once, and counted: {all}");
+    assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
+    let mut all = 0;
+    for (index, read) in index_reads(&open, &url, &["deliveries"]).await {
+        assert!(read <= 50 * ROUNDS * WEBHOOKS, "{index}: {read}");
+        all += read;
     }
+    assert!(all >= ROUNDS * WEBHOOKS, "each was read at least once, and counted: {all}");
+}
 
-    async fn finished_deliveries_are_not_scanned_again(store: TestStore) {
-        const ROUNDS: i64 = 300;
-        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = OpenStore::new(store).await;
+#[on_both_engines]
+async fn finished_deliveries_are_not_scanned_again(store: TestStore) {
+    const ROUNDS: i64 = 300;
+    let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    // This transaction keeps PostgreSQL from vacuuming rows that exist from here on.
+    let (foreign, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events";
+    foreign.batch_execute(look).await.unwrap();
+    let front = Arc::new(ScanPosition::default());
+    let mut leased: Vec<ClaimedDelivery> = Vec::new();
+    for round in 0..ROUNDS {
+        if round == 50 {
+            // Autovacuum does this some time after a table has grown.
+            let analyze =
+                async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[], Affects::Everything).await;
+            write(&open.database, analyze).await;
+        }
+        let now = later(round * 1_000);
+        let made_at = u128::try_from(now.ms()).unwrap() << 80;
+        append_events_with_ids(&open, &[EventId::new(made_at)], now).await;
+        let done = std::mem::take(&mut leased);
+        leased = exchange(&open, &front, done, 100, now).await;
+        assert_eq!(leased.len(), 1);
+    }
+    let tables = ["deliveries", "delivery_leases", "webhook_queues", "event_matches"];
+    for (index, read) in index_reads(&open, &url, &tables).await {
+        // Reading the rows of all earlier rounds would add up to more than a hundred entries
+        // per round.
+        eprintln!("{index}: {read}");
+        assert!(read <= 40 * ROUNDS, "{index}: {read}");
+    }
+    drop(foreign);
+}
+
+#[on_both_engines]
+async fn deliveries_with_an_earlier_due_time_than_their_queue_are_leased(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    append_events(&open, 3).await;
+    expand(&open, 100).await;
+    let leased = lease(&open, "a", NOW).await;
+    assert_eq!(leased.len(), 2);
+    settle(&open, &leased, FAILED, DeliveryStep::Retry(later(7_200_000)), NOW).await;
+    let first = lease(&open, "a", NOW).await;
+    settle(&open, &first, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
+    assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
+    // An operator could change the due time by hand like this.
+    let hurry = async |tx: &WriteTx<'_>| {
+        tx.execute(
+            &format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000),
+            &[],
+            Affects::Everything,
+        )
+        .await?;
+        tx.execute(
+            &format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()),
+            &[],
+            Affects::Everything,
+        )
+        .await
+    };
+    write(&open.database, hurry).await;
+    let mut found = lease(&open, "a", later(61_000)).await;
+    found.extend(lease(&open, "a", later(61_000)).await);
+    assert_eq!(found.len(), 2);
+}
+
+#[on_both_engines]
+async fn concurrent_senders_to_the_same_webhooks_never_deadlock(store: TestStore) {
+    const WEBHOOKS: usize = 25;
+    const EVENTS: usize = 40;
+    const PROGRAMS: usize = 4;
+    let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+    let open = Arc::new(OpenStore::new(store).await);
+    for _ in 0..WEBHOOKS {
         webhook(&open).await;
-        // This transaction keeps PostgreSQL from vacuuming rows that exist from here on.
-        let (foreign, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events";
-        foreign.batch_execute(look).await.unwrap();
-        let front = Arc::new(ScanPosition::default());
-        let mut leased: Vec<ClaimedDelivery> = Vec::new();
-        for round in 0..ROUNDS {
-            if round == 50 {
-                // Autovacuum does this some time after a table has grown.
-                let analyze = async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[], Affects::Everything).await;
-                write(&open.database, analyze).await;
-            }
-            let now = later(round * 1_000);
-            let made_at = u128::try_from(now.ms()).unwrap() << 80;
-            append_events_with_ids(&open, &[EventId::new(made_at)], now).await;
-            let done = std::mem::take(&mut leased);
-            leased = exchange(&open, &front, done, 100, now).await;
-            assert_eq!(leased.len(), 1);
-        }
-        let tables = ["deliveries", "delivery_leases", "webhook_queues", "event_matches"];
-        for (index, read) in index_reads(&open, &url, &tables).await {
-            // Reading the rows of all earlier rounds would add up to more than a hundred entries
-            // per round.
-            eprintln!("{index}: {read}");
-            assert!(read <= 40 * ROUNDS, "{index}: {read}");
-        }
-        drop(foreign);
     }
-
-    async fn deliveries_with_an_earlier_due_time_than_their_queue_are_leased(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        webhook(&open).await;
-        append_events(&open, 3).await;
-        expand(&open, 100).await;
-        let leased = lease(&open, "a", NOW).await;
-        assert_eq!(leased.len(), 2);
-        settle(&open, &leased, FAILED, DeliveryStep::Retry(later(7_200_000)), NOW).await;
-        let first = lease(&open, "a", NOW).await;
-        settle(&open, &first, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
-        assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
-        // An operator could change the due time by hand like this.
-        let hurry = async |tx: &WriteTx<'_>| {
-            tx.execute(&format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000), &[], Affects::Everything).await?;
-            tx.execute(&format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()), &[], Affects::Everything).await
-        };
-        write(&open.database, hurry).await;
-        let mut found = lease(&open, "a", later(61_000)).await;
-        found.extend(lease(&open, "a", later(61_000)).await);
-        assert_eq!(found.len(), 2);
-    }
-
-    async fn concurrent_senders_to_the_same_webhooks_never_deadlock(store: TestStore) {
-        const WEBHOOKS: usize = 25;
-        const EVENTS: usize = 40;
-        const PROGRAMS: usize = 4;
-        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = Arc::new(OpenStore::new(store).await);
-        for _ in 0..WEBHOOKS {
-            webhook(&open).await;
-        }
-        let programs: Vec<_> = (0..PROGRAMS).map(|_| {
+    let programs: Vec<_> = (0..PROGRAMS)
+        .map(|_| {
             let open = Arc::clone(&open);
             tokio::spawn(async move {
                 let (front, mut leased, mut idle) = (Arc::default(), Vec::new(), 0);
                 while idle < 20 {
                     leased = exchange(&open, &front, leased, 3, NOW).await;
                     idle = if leased.is_empty() { idle + 1 } else { 0 };
-                    tokio::time::sleep(Duration::from_millis(if leased.is_empty() { 20 } else { 1 })).await;
+                    tokio::time::sleep(Duration::from_millis(if leased.is_empty() {
+                        20
+                    } else {
+                        1
+                    }))
+                    .await;
                 }
             })
-        }).collect();
-        for _ in 0..EVENTS {
-            append_events(&open, 1).await;
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        for program in programs {
-            program.await.unwrap();
-        }
-        assert_eq!(statuses_of(&open, (WEBHOOKS * EVENTS) as i64).await, vec![DeliveryStatus::Delivered; WEBHOOKS * EVENTS]);
-        assert_eq!(gauges(&open).await.pending, 0);
-        open.database.close().await;
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-        assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
-    }
-
-    async fn fan_out_reports_remaining_events(store: TestStore) {
-        const WEBHOOKS: usize = 30;
-        let open = OpenStore::new(store).await;
-        for _ in 0..WEBHOOKS {
-            webhook(&open).await;
-        }
+        })
+        .collect();
+    for _ in 0..EVENTS {
         append_events(&open, 1).await;
-        append_events(&open, 1).await;
-        for is_more in [true, false] {
-            let expand = async move |tx: &WriteTx<'_>| {
-                let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
-                // In the second round, the limit is one delivery more than an event creates.
-                let max = WEBHOOKS + usize::from(!is_more);
-                delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &[], max).await?;
-                let new_id = || DeliveryId::new(id());
-                let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, max, NOW).await?;
-                lines.save(tx).await?;
-                Ok(more)
-            };
-            assert_eq!(write(&open.database, expand).await, is_more);
-        }
-        assert_eq!(open.count("deliveries").await, 2 * WEBHOOKS as i64);
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-
-    async fn deliveries_in_progress_are_not_dropped(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, id) = (open.workspace, webhook(&open).await);
-        append_events(&open, 2).await;
-        expand(&open, 100).await;
-        let leased = lease(&open, "a", NOW).await;
-        assert_eq!(leased.len(), 2);
-        let disable = async move |tx: &WriteTx<'_>| {
-            webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?;
-            let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
-            tx.execute(&sql, &[], Affects::Everything).await
-        };
-        write(&open.database, disable).await;
-        append_events(&open, 2).await;
-        expand(&open, 100).await;
-        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX, "the two new ones went");
-        settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
-        assert_eq!(statuses(&open).await, [DeliveryStatus::Delivered; 2]);
-        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX - 2);
+    for program in programs {
+        program.await.unwrap();
     }
+    assert_eq!(
+        statuses_of(&open, (WEBHOOKS * EVENTS) as i64).await,
+        vec![DeliveryStatus::Delivered; WEBHOOKS * EVENTS]
+    );
+    assert_eq!(gauges(&open).await.pending, 0);
+    open.database.close().await;
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
 
-    async fn events_committed_late_are_found(store: TestStore) {
-        let open = OpenStore::new(store).await;
+#[on_both_engines]
+async fn fan_out_reports_remaining_events(store: TestStore) {
+    const WEBHOOKS: usize = 30;
+    let open = OpenStore::new(store).await;
+    for _ in 0..WEBHOOKS {
         webhook(&open).await;
-        let front = Arc::new(ScanPosition::default());
-        let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
-        append_events_with_ids(&open, &[made_at(60_000)], NOW).await;
+    }
+    append_events(&open, 1).await;
+    append_events(&open, 1).await;
+    for is_more in [true, false] {
+        let expand = async move |tx: &WriteTx<'_>| {
+            let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
+            // In the second round, the limit is one delivery more than an event creates.
+            let max = WEBHOOKS + usize::from(!is_more);
+            delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &[], max).await?;
+            let new_id = || DeliveryId::new(id());
+            let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, max, NOW).await?;
+            lines.save(tx).await?;
+            Ok(more)
+        };
+        assert_eq!(write(&open.database, expand).await, is_more);
+    }
+    assert_eq!(open.count("deliveries").await, 2 * WEBHOOKS as i64);
+}
+
+#[on_both_engines]
+async fn deliveries_in_progress_are_not_dropped(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, id) = (open.workspace, webhook(&open).await);
+    append_events(&open, 2).await;
+    expand(&open, 100).await;
+    let leased = lease(&open, "a", NOW).await;
+    assert_eq!(leased.len(), 2);
+    let disable = async move |tx: &WriteTx<'_>| {
+        webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?;
+        let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
+        tx.execute(&sql, &[], Affects::Everything).await
+    };
+    write(&open.database, disable).await;
+    append_events(&open, 2).await;
+    expand(&open, 100).await;
+    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX, "the two new ones went");
+    settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
+    assert_eq!(statuses(&open).await, [DeliveryStatus::Delivered; 2]);
+    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX - 2);
+}
+
+#[on_both_engines]
+async fn events_committed_late_are_found(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    let front = Arc::new(ScanPosition::default());
+    let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
+    append_events_with_ids(&open, &[made_at(60_000)], NOW).await;
+    exchange(&open, &front, Vec::new(), 100, NOW).await;
+    // The first event's id is slightly older than the scan position. The second one's is so
+    // much older that only a full scan finds it.
+    for (ms, waits) in
+        [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))]
+    {
+        append_events_with_ids(&open, &[made_at(ms)], NOW).await;
         exchange(&open, &front, Vec::new(), 100, NOW).await;
-        // The first event's id is slightly older than the scan position. The second one's is so
-        // much older that only a full scan finds it.
-        for (ms, waits) in [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))] {
-            append_events_with_ids(&open, &[made_at(ms)], NOW).await;
+        let left = open.count("event_matches").await;
+        assert_eq!(left == 1, waits);
+    }
+    let started = Instant::now();
+    while open.count("event_matches").await > 0 {
+        assert!(started.elapsed() < Duration::from_mins(1), "it waits for good");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let (look, front) = (Arc::clone(&front), Arc::clone(&front));
+        let look = async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &look, NOW).await;
+        if open.database.read::<_, Error, _>("look", look).await.unwrap() {
             exchange(&open, &front, Vec::new(), 100, NOW).await;
-            let left = open.count("event_matches").await;
-            assert_eq!(left == 1, waits);
         }
-        let started = Instant::now();
-        while open.count("event_matches").await > 0 {
-            assert!(started.elapsed() < Duration::from_mins(1), "it waits for good");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            let (look, front) = (Arc::clone(&front), Arc::clone(&front));
-            let look = async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &look, NOW).await;
-            if open.database.read::<_, Error, _>("look", look).await.unwrap() {
-                exchange(&open, &front, Vec::new(), 100, NOW).await;
-            }
-        }
-        assert_eq!(open.count("deliveries").await, 3);
     }
+    assert_eq!(open.count("deliveries").await, 3);
+}
 
-    async fn results_with_an_expired_lease_are_ignored(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        webhook(&open).await;
-        append_events(&open, 5).await;
-        expand(&open, 100).await;
-        let mine = lease(&open, "a", NOW).await;
-        assert_eq!(mine.len(), 2, "of a receiver that nothing is known of");
-        assert_eq!(lease(&open, "a", later(1_000)).await, [], "they are not handed out twice");
-        // Another session gets them after the lease has expired, and not before.
-        assert_eq!(lease(&open, "b", later(59_000)).await, []);
-        let theirs = lease(&open, "b", later(60_000)).await;
-        assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
-        assert_eq!(settle(&open, &mine, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 0);
-        assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 5]);
-        assert_eq!(settle(&open, &theirs, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 2);
-        assert_eq!(settle(&open, &theirs, FAILED, DeliveryStep::Failed, later(61_000)).await, 0, "once");
-        let found = statuses(&open).await;
-        assert_eq!(found.iter().filter(|&&status| status == DeliveryStatus::Delivered).count(), 2);
-        assert_eq!(gauges(&open).await.pending, 3);
-        // The receiver's concurrency limit applies to all sessions together.
-        append_events(&open, 12).await;
-        expand(&open, 100).await;
-        assert_eq!(lease(&open, "a", later(62_000)).await.len(), 8);
-        assert_eq!(lease(&open, "b", later(63_000)).await, []);
-        check_plans(&open).await;
+#[on_both_engines]
+async fn results_with_an_expired_lease_are_ignored(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    append_events(&open, 5).await;
+    expand(&open, 100).await;
+    let mine = lease(&open, "a", NOW).await;
+    assert_eq!(mine.len(), 2, "of a receiver that nothing is known of");
+    assert_eq!(lease(&open, "a", later(1_000)).await, [], "they are not handed out twice");
+    // Another session gets them after the lease has expired, and not before.
+    assert_eq!(lease(&open, "b", later(59_000)).await, []);
+    let theirs = lease(&open, "b", later(60_000)).await;
+    assert_eq!(
+        theirs.iter().map(|one| one.id).collect::<Vec<_>>(),
+        mine.iter().map(|one| one.id).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        settle(&open, &mine, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000))
+            .await,
+        0
+    );
+    assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 5]);
+    assert_eq!(
+        settle(&open, &theirs, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000))
+            .await,
+        2
+    );
+    assert_eq!(
+        settle(&open, &theirs, FAILED, DeliveryStep::Failed, later(61_000)).await,
+        0,
+        "once"
+    );
+    let found = statuses(&open).await;
+    assert_eq!(found.iter().filter(|&&status| status == DeliveryStatus::Delivered).count(), 2);
+    assert_eq!(gauges(&open).await.pending, 3);
+    // The receiver's concurrency limit applies to all sessions together.
+    append_events(&open, 12).await;
+    expand(&open, 100).await;
+    assert_eq!(lease(&open, "a", later(62_000)).await.len(), 8);
+    assert_eq!(lease(&open, "b", later(63_000)).await, []);
+    check_plans(&open).await;
+}
+
+#[on_both_engines]
+async fn leases_are_released(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    append_events(&open, 2).await;
+    expand(&open, 100).await;
+    let leased = lease(&open, "a", NOW).await;
+    let release = async move |tx: &WriteTx<'_>| delivery_queue::release(tx, &leased, NOW).await;
+    write(&open.database, release).await;
+    assert_eq!(lease(&open, "a", NOW).await.len(), 2);
+    // Another session considers session `a` dead. Since then, `a` has written a heartbeat in
+    // the first case.
+    let seen_at = Timestamp::from_ms(0);
+    let dead = DeadSession { session: "a".to_owned(), seen_at, is_gone: true };
+    let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
+    for (dead, freed) in [(was_seen, 0), (dead.clone(), 2), (dead, 0)] {
+        let bury =
+            async move |tx: &WriteTx<'_>| delivery_queue::delete_dead_session(tx, &dead, NOW).await;
+        assert_eq!(write(&open.database, bury).await, freed);
     }
+    assert_eq!(lease(&open, "b", NOW).await.len(), 2);
+    // A session declared dead can no longer lease deliveries.
+    let request = lease_request("a", later(60_000));
+    let lease_again = async move |tx: &WriteTx<'_>| {
+        let front = ScanPosition::default();
+        delivery_queue::claim(tx, &mut LockedQueues::default(), &front, &request).await.map(drop)
+    };
+    let rejected = open.database.write::<_, Error, _>("lease", lease_again).await;
+    assert!(rejected.is_err(), "{rejected:?}");
+    let close = async |tx: &WriteTx<'_>| delivery_queue::close_session(tx, "b", NOW).await;
+    assert_eq!(write(&open.database, close).await, 2);
+    let start = async |tx: &WriteTx<'_>| delivery_queue::open_session(tx, "b", "b", NOW).await;
+    assert_eq!(write(&open.database, start).await, 0);
+    assert_eq!(lease(&open, "b", NOW).await.len(), 2);
+    let look =
+        async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &ScanPosition::default(), NOW).await;
+    assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
+    check_plans(&open).await;
+}
 
-    async fn leases_are_released(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        webhook(&open).await;
-        append_events(&open, 2).await;
-        expand(&open, 100).await;
-        let leased = lease(&open, "a", NOW).await;
-        let release = async move |tx: &WriteTx<'_>| delivery_queue::release(tx, &leased, NOW).await;
-        write(&open.database, release).await;
-        assert_eq!(lease(&open, "a", NOW).await.len(), 2);
-        // Another session considers session `a` dead. Since then, `a` has written a heartbeat in
-        // the first case.
-        let seen_at = Timestamp::from_ms(0);
-        let dead = DeadSession { session: "a".to_owned(), seen_at, is_gone: true };
-        let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
-        for (dead, freed) in [(was_seen, 0), (dead.clone(), 2), (dead, 0)] {
-            let bury = async move |tx: &WriteTx<'_>| {
-                delivery_queue::delete_dead_session(tx, &dead, NOW).await
-            };
-            assert_eq!(write(&open.database, bury).await, freed);
-        }
-        assert_eq!(lease(&open, "b", NOW).await.len(), 2);
-        // A session declared dead can no longer lease deliveries.
-        let request = lease_request("a", later(60_000));
-        let lease_again = async move |tx: &WriteTx<'_>| {
-            let front = ScanPosition::default();
-            delivery_queue::claim(tx, &mut LockedQueues::default(), &front, &request).await.map(drop)
-        };
-        let rejected = open.database.write::<_, Error, _>("lease", lease_again).await;
-        assert!(rejected.is_err(), "{rejected:?}");
-        let close = async |tx: &WriteTx<'_>| delivery_queue::close_session(tx, "b", NOW).await;
-        assert_eq!(write(&open.database, close).await, 2);
-        let start = async |tx: &WriteTx<'_>| delivery_queue::open_session(tx, "b", "b", NOW).await;
-        assert_eq!(write(&open.database, start).await, 0);
-        assert_eq!(lease(&open, "b", NOW).await.len(), 2);
-        let look = async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &ScanPosition::default(), NOW).await;
-        assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
-        check_plans(&open).await;
+#[on_both_engines]
+async fn a_failing_receiver_is_probed(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    webhook(&open).await;
+    append_events(&open, 20).await;
+    expand(&open, 100).await;
+    let mut now = NOW;
+    let mut tried = Vec::new();
+    for _ in 0..8 {
+        let leased = lease(&open, "a", now).await;
+        tried.push(leased.len());
+        settle(&open, &leased, FAILED, DeliveryStep::Retry(later(10_000_000)), now).await;
+        now = Timestamp::from_ms(now.ms() + 1_000);
     }
+    assert_eq!(tried, [2, 1, 1, 1, 0, 0, 0, 0], "after five failures it rests");
+    let probe = lease(&open, "a", later(60_000)).await;
+    assert_eq!(probe.len(), 1);
+    settle(&open, &probe, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000)).await;
+    assert_eq!(lease(&open, "a", later(60_001)).await.len(), 2);
+    assert_eq!(CircuitBreaker::default().slots, 2);
+    check_plans(&open).await;
+}
 
-    async fn a_failing_receiver_is_probed(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        webhook(&open).await;
-        append_events(&open, 20).await;
-        expand(&open, 100).await;
-        let mut now = NOW;
-        let mut tried = Vec::new();
-        for _ in 0..8 {
-            let leased = lease(&open, "a", now).await;
-            tried.push(leased.len());
-            settle(&open, &leased, FAILED, DeliveryStep::Retry(later(10_000_000)), now).await;
-            now = Timestamp::from_ms(now.ms() + 1_000);
-        }
-        assert_eq!(tried, [2, 1, 1, 1, 0, 0, 0, 0], "after five failures it rests");
-        let probe = lease(&open, "a", later(60_000)).await;
-        assert_eq!(probe.len(), 1);
-        settle(&open, &probe, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000)).await;
-        assert_eq!(lease(&open, "a", later(60_001)).await.len(), 2);
-        assert_eq!(CircuitBreaker::default().slots, 2);
-        check_plans(&open).await;
-    }
+#[on_both_engines]
+async fn what_is_paused_has_its_bounds(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, id) = (open.workspace, webhook(&open).await);
+    append_events(&open, 5).await;
+    expand(&open, 100).await;
+    let disable = async move |tx: &WriteTx<'_>| {
+        let fails = webhooks::record_failure(tx, workspace, id, NOW).await?;
+        assert_eq!(fails, Some(NOW));
+        assert_eq!(webhooks::record_failure(tx, workspace, id, later(5)).await?, Some(NOW));
+        assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
+        assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
+        // This simulates the largest number of held deliveries.
+        let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
+        tx.execute(&sql, &[], Affects::Everything).await
+    };
+    write(&open.database, disable).await;
+    assert_eq!(lease(&open, "a", NOW).await, [], "nothing is sent");
+    let oldest = open.count("deliveries").await;
+    append_events(&open, 3).await;
+    expand(&open, 100).await;
+    assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
+    assert_eq!(statuses(&open).await, [DeliveryStatus::Paused; 5]);
+    let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
+    let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
+    assert_eq!((found.dropped, found.enabled), (3, false));
+    let troubled = async move |tx: &Tx<'_>| webhooks::list_failing(tx, 10).await;
+    let troubled = open.database.read::<_, Error, _>("troubled", troubled).await.unwrap();
+    assert_eq!(troubled, [(id, "h".to_owned(), Some(DisabledReason::Failing), Some(NOW))]);
+    let succeed = async move |tx: &WriteTx<'_>| webhooks::record_success(tx, workspace, id).await;
+    write(&open.database, succeed).await;
+    let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
+    assert_eq!(found.failing_since, None);
+    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX);
+    check_plans(&open).await;
+}
 
-    async fn what_is_paused_has_its_bounds(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, id) = (open.workspace, webhook(&open).await);
-        append_events(&open, 5).await;
-        expand(&open, 100).await;
-        let disable = async move |tx: &WriteTx<'_>| {
-            let fails = webhooks::record_failure(tx, workspace, id, NOW).await?;
-            assert_eq!(fails, Some(NOW));
-            assert_eq!(webhooks::record_failure(tx, workspace, id, later(5)).await?, Some(NOW));
-            assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
-            assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
-            // This simulates the largest number of held deliveries.
-            let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
-            tx.execute(&sql, &[], Affects::Everything).await
-        };
-        write(&open.database, disable).await;
-        assert_eq!(lease(&open, "a", NOW).await, [], "nothing is sent");
-        let oldest = open.count("deliveries").await;
-        append_events(&open, 3).await;
-        expand(&open, 100).await;
-        assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
-        assert_eq!(statuses(&open).await, [DeliveryStatus::Paused; 5]);
-        let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
-        let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
-        assert_eq!((found.dropped, found.enabled), (3, false));
-        let troubled = async move |tx: &Tx<'_>| webhooks::list_failing(tx, 10).await;
-        let troubled = open.database.read::<_, Error, _>("troubled", troubled).await.unwrap();
-        assert_eq!(troubled, [(id, "h".to_owned(), Some(DisabledReason::Failing), Some(NOW))]);
-        let succeed = async move |tx: &WriteTx<'_>| webhooks::record_success(tx, workspace, id).await;
-        write(&open.database, succeed).await;
-        let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
-        assert_eq!(found.failing_since, None);
-        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX);
-        check_plans(&open).await;
-    }
+#[on_both_engines]
+async fn deliveries_are_repeated_recovered_and_tested_on_request(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, id) = (open.workspace, webhook(&open).await);
+    append_events(&open, 2).await;
+    expand(&open, 100).await;
+    let leased = lease(&open, "a", NOW).await;
+    settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
+    assert_eq!(statuses(&open).await, [DeliveryStatus::Failed; 2]);
+    let delivery = leased[0].id;
+    let again = async move |tx: &WriteTx<'_>| {
+        assert_eq!(delivery_queue::find_webhook(tx, workspace, delivery).await?, Some(id));
+        assert_eq!(delivery_queue::find_webhook(tx, WorkspaceId::new(1), delivery).await?, None);
+        delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await?;
+        delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await
+    };
+    write(&open.database, again).await;
+    assert_eq!(gauges(&open).await.pending, 1, "asked for twice, it is there once");
+    let taken = lease(&open, "a", NOW).await;
+    assert_eq!(taken.iter().map(|one| (one.id, one.attempts)).collect::<Vec<_>>(), [(delivery, 0)]);
+    let last = DeliveryId::new(crate::store::id());
+    let recover = async move |tx: &WriteTx<'_>| {
+        delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
+        delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
+        delivery_queue::continue_recoveries(tx, &mut LockedQueues::default(), NOW).await
+    };
+    write(&open.database, recover).await;
+    assert_eq!(open.count("webhook_recoveries").await, 0);
+    assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 2]);
+    let sample = DeliveryId::new(crate::store::id());
+    let event = (EventId::new(crate::store::id()), EventType::MemberAdded);
+    let test = async move |tx: &WriteTx<'_>| {
+        delivery_queue::enqueue_test(tx, workspace, id, sample, event, "{}", NOW).await?;
+        delivery_queue::webhook_changed(tx, workspace, id, true, NOW).await
+    };
+    write(&open.database, test).await;
+    let taken = lease(&open, "a", NOW).await;
+    assert_eq!((taken[0].id, taken[0].is_test, taken[0].sequence), (sample, true, None));
+    check_plans(&open).await;
+}
 
-    async fn deliveries_are_repeated_recovered_and_tested_on_request(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, id) = (open.workspace, webhook(&open).await);
-        append_events(&open, 2).await;
-        expand(&open, 100).await;
-        let leased = lease(&open, "a", NOW).await;
-        settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
-        assert_eq!(statuses(&open).await, [DeliveryStatus::Failed; 2]);
-        let delivery = leased[0].id;
-        let again = async move |tx: &WriteTx<'_>| {
-            assert_eq!(delivery_queue::find_webhook(tx, workspace, delivery).await?, Some(id));
-            assert_eq!(delivery_queue::find_webhook(tx, WorkspaceId::new(1), delivery).await?, None);
-            delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await?;
-            delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await
-        };
-        write(&open.database, again).await;
-        assert_eq!(gauges(&open).await.pending, 1, "asked for twice, it is there once");
-        let taken = lease(&open, "a", NOW).await;
-        assert_eq!(taken.iter().map(|one| (one.id, one.attempts)).collect::<Vec<_>>(), [(delivery, 0)]);
-        let last = DeliveryId::new(crate::store::id());
-        let recover = async move |tx: &WriteTx<'_>| {
-            delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
-            delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
-            delivery_queue::continue_recoveries(tx, &mut LockedQueues::default(), NOW).await
-        };
-        write(&open.database, recover).await;
-        assert_eq!(open.count("webhook_recoveries").await, 0);
-        assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 2]);
-        let sample = DeliveryId::new(crate::store::id());
-        let event = (EventId::new(crate::store::id()), EventType::MemberAdded);
-        let test = async move |tx: &WriteTx<'_>| {
-            delivery_queue::enqueue_test(tx, workspace, id, sample, event, "{}", NOW).await?;
-            delivery_queue::webhook_changed(tx, workspace, id, true, NOW).await
-        };
-        write(&open.database, test).await;
-        let taken = lease(&open, "a", NOW).await;
-        assert_eq!((taken[0].id, taken[0].is_test, taken[0].sequence), (sample, true, None));
-        check_plans(&open).await;
-    }
-
-    async fn expired_deliveries_and_events_are_deleted(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, id) = (open.workspace, webhook(&open).await);
-        append_events(&open, 5).await;
-        expand(&open, 100).await;
-        let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
-        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
+#[on_both_engines]
+async fn expired_deliveries_and_events_are_deleted(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, id) = (open.workspace, webhook(&open).await);
+    append_events(&open, 5).await;
+    expand(&open, 100).await;
+    let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
+    assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
+    let listed = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(events::list_with_paths(tx, workspace, 3, 10, usize::MAX).await?.0)
+    };
+    let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
+    for (after, limit, bytes, sequences, is_much) in [
+        (0, 100, 1, vec![1], true),
+        (0, 100, 2 * DATA.len(), vec![1, 2], true),
+        (0, 100, 2 * DATA.len() + 1, vec![1, 2, 3], true),
+        (0, 2, usize::MAX, vec![1, 2], false),
+        (0, 2, 1, vec![1, 2], false),
+        (4, 100, 2 * DATA.len(), vec![5], false),
+        (5, 100, 1, vec![], false),
+    ] {
         let listed = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(events::list_with_paths(tx, workspace, 3, 10, usize::MAX).await?.0)
+            events::list_with_paths(tx, workspace, after, limit, bytes).await
         };
-        let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
-        assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
-        for (after, limit, bytes, sequences, is_much) in [
-            (0, 100, 1, vec![1], true),
-            (0, 100, 2 * DATA.len(), vec![1, 2], true),
-            (0, 100, 2 * DATA.len() + 1, vec![1, 2, 3], true),
-            (0, 2, usize::MAX, vec![1, 2], false),
-            (0, 2, 1, vec![1, 2], false),
-            (4, 100, 2 * DATA.len(), vec![5], false),
-            (5, 100, 1, vec![], false),
-        ] {
-            let listed = async move |tx: &Tx<'_>| {
-                events::list_with_paths(tx, workspace, after, limit, bytes).await
-            };
-            let (listed, much) = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
-            let found: Vec<_> = listed.iter().map(|one| one.event.sequence).collect();
-            assert_eq!((found, much), (sequences, is_much), "{after}, {limit}, {bytes}");
-        }
-        let forget = async move |tx: &WriteTx<'_>| {
-            assert_eq!(delivery_queue::delete_expired(tx, workspace, NOW, 3).await?, 0, "none is older");
-            assert_eq!(events::delete_expired(tx, workspace, NOW, 3).await?, 0);
-            assert_eq!(delivery_queue::delete_expired(tx, workspace, later(1), 3).await?, 3);
-            assert_eq!(events::delete_expired(tx, workspace, later(1), 3).await?, 3);
-            Ok(())
-        };
-        write(&open.database, forget).await;
-        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(4), 5));
-        assert_eq!(gauges(&open).await.pending, 2);
-        let delete = async move |tx: &WriteTx<'_>| {
-            webhooks::delete(tx, workspace, id).await?;
-            assert_eq!(delivery_queue::delete_orphans(tx, 1).await?, 1);
-            while delivery_queue::delete_orphans(tx, 1).await? > 0 {}
-            Ok(())
-        };
-        write(&open.database, delete).await;
-        assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
-        // Sequence numbers continue after the last one, even if its event has expired.
-        let forget = async move |tx: &WriteTx<'_>| events::delete_expired(tx, workspace, later(1), 100).await;
-        assert_eq!(write(&open.database, forget).await, 1);
-        assert_eq!(write(&open.database, forget).await, 0);
-        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 5));
-        append_events(&open, 1).await;
-        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 6));
-        check_plans(&open).await;
+        let (listed, much) = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
+        let found: Vec<_> = listed.iter().map(|one| one.event.sequence).collect();
+        assert_eq!((found, much), (sequences, is_much), "{after}, {limit}, {bytes}");
     }
+    let forget = async move |tx: &WriteTx<'_>| {
+        assert_eq!(
+            delivery_queue::delete_expired(tx, workspace, NOW, 3).await?,
+            0,
+            "none is older"
+        );
+        assert_eq!(events::delete_expired(tx, workspace, NOW, 3).await?, 0);
+        assert_eq!(delivery_queue::delete_expired(tx, workspace, later(1), 3).await?, 3);
+        assert_eq!(events::delete_expired(tx, workspace, later(1), 3).await?, 3);
+        Ok(())
+    };
+    write(&open.database, forget).await;
+    assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(4), 5));
+    assert_eq!(gauges(&open).await.pending, 2);
+    let delete = async move |tx: &WriteTx<'_>| {
+        webhooks::delete(tx, workspace, id).await?;
+        assert_eq!(delivery_queue::delete_orphans(tx, 1).await?, 1);
+        while delivery_queue::delete_orphans(tx, 1).await? > 0 {}
+        Ok(())
+    };
+    write(&open.database, delete).await;
+    assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
+    // Sequence numbers continue after the last one, even if its event has expired.
+    let forget =
+        async move |tx: &WriteTx<'_>| events::delete_expired(tx, workspace, later(1), 100).await;
+    assert_eq!(write(&open.database, forget).await, 1);
+    assert_eq!(write(&open.database, forget).await, 0);
+    assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 5));
+    append_events(&open, 1).await;
+    assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 6));
+    check_plans(&open).await;
+}
 
-    async fn the_event_types_of_deliveries_are_listed(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let webhook = webhook(&open).await;
-        let workspace = open.workspace;
-        append_events(&open, 5).await;
-        let shown = async |which| {
-            let list = async move |tx: &WriteTx<'_>| {
-                delivery_queue::lock_queue_of_webhook(tx, workspace, webhook).await?;
-                delivery_queue::list_visible_occurrences(tx, workspace, webhook, which).await
-            };
-            write(&open.database, list).await
+#[on_both_engines]
+async fn the_event_types_of_deliveries_are_listed(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let webhook = webhook(&open).await;
+    let workspace = open.workspace;
+    append_events(&open, 5).await;
+    let shown = async |which| {
+        let list = async move |tx: &WriteTx<'_>| {
+            delivery_queue::lock_queue_of_webhook(tx, workspace, webhook).await?;
+            delivery_queue::list_visible_occurrences(tx, workspace, webhook, which).await
         };
-        let all = [(EventType::MemberAdded, ResourceChange::MemberAdded)];
-        assert_eq!(shown(DeliverySelection::Pending).await, all, "no delivery is made yet");
-        expand(&open, 100).await;
-        assert_eq!(shown(DeliverySelection::Pending).await, all);
-        assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, []);
-        let leased = lease(&open, "a", NOW).await;
-        settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
-        assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, all);
-        assert_eq!(shown(DeliverySelection::RecoverableSince(later(1))).await, []);
-        assert_eq!(shown(DeliverySelection::One(leased[0].id)).await, all);
-        assert_eq!(shown(DeliverySelection::One(DeliveryId::new(id()))).await, []);
-        let mut left = lease(&open, "a", later(60_000)).await;
-        while !left.is_empty() {
-            settle(&open, &left, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000)).await;
-            left = lease(&open, "a", later(60_000)).await;
-        }
-        assert_eq!(shown(DeliverySelection::Pending).await, []);
-        // Deliveries under recovery count as pending.
-        let recover = async move |tx: &WriteTx<'_>| {
-            delivery_queue::start_recovery(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
-        };
-        write(&open.database, recover).await;
-        assert_eq!(shown(DeliverySelection::Pending).await, all);
-        check_plans(&open).await;
+        write(&open.database, list).await
+    };
+    let all = [(EventType::MemberAdded, ResourceChange::MemberAdded)];
+    assert_eq!(shown(DeliverySelection::Pending).await, all, "no delivery is made yet");
+    expand(&open, 100).await;
+    assert_eq!(shown(DeliverySelection::Pending).await, all);
+    assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, []);
+    let leased = lease(&open, "a", NOW).await;
+    settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
+    assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, all);
+    assert_eq!(shown(DeliverySelection::RecoverableSince(later(1))).await, []);
+    assert_eq!(shown(DeliverySelection::One(leased[0].id)).await, all);
+    assert_eq!(shown(DeliverySelection::One(DeliveryId::new(id()))).await, []);
+    let mut left = lease(&open, "a", later(60_000)).await;
+    while !left.is_empty() {
+        settle(&open, &left, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000))
+            .await;
+        left = lease(&open, "a", later(60_000)).await;
     }
+    assert_eq!(shown(DeliverySelection::Pending).await, []);
+    // Deliveries under recovery count as pending.
+    let recover = async move |tx: &WriteTx<'_>| {
+        delivery_queue::start_recovery(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
+    };
+    write(&open.database, recover).await;
+    assert_eq!(shown(DeliverySelection::Pending).await, all);
+    check_plans(&open).await;
 }

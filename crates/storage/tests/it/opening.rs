@@ -17,40 +17,42 @@ async fn insert_newer_migration(database: &Database, oldest: &'static str) {
     database.write::<_, Error, _>("pretend", write).await.unwrap();
 }
 
-on_both_engines! {
-    async fn opening_again_changes_nothing(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let before = open.count("schema_migrations").await;
-        let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
-        assert_eq!(open.count("schema_migrations").await, before);
-        assert_eq!(open.count("workspaces").await, 1);
-        again.close().await;
-    }
+#[on_both_engines]
+async fn opening_again_changes_nothing(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let before = open.count("schema_migrations").await;
+    let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    assert_eq!(open.count("schema_migrations").await, before);
+    assert_eq!(open.count("workspaces").await, 1);
+    again.close().await;
+}
 
-    async fn concurrent_opens_of_an_empty_database_succeed(store: TestStore) {
-        let mut tasks = Vec::new();
-        for _ in 0..6 {
-            tasks.push(tokio::spawn(Database::open(options(store.url.clone(), Role::Command))));
-        }
-        for task in tasks {
-            task.await.unwrap().unwrap().close().await;
-        }
+#[on_both_engines]
+async fn concurrent_opens_of_an_empty_database_succeed(store: TestStore) {
+    let mut tasks = Vec::new();
+    for _ in 0..6 {
+        tasks.push(tokio::spawn(Database::open(options(store.url.clone(), Role::Command))));
     }
+    for task in tasks {
+        task.await.unwrap().unwrap().close().await;
+    }
+}
 
-    async fn a_database_that_is_too_new_is_rejected(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        insert_newer_migration(&open.database, "9.0.0").await;
-        let refused = Database::open(options(open.store.url.clone(), Role::Command)).await;
-        let Err(Error::Schema(message)) = refused else { panic!("{refused:?}") };
-        assert!(message.contains("too new") && message.contains("9.0.0"), "{message}");
-    }
+#[on_both_engines]
+async fn a_database_that_is_too_new_is_rejected(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    insert_newer_migration(&open.database, "9.0.0").await;
+    let refused = Database::open(options(open.store.url.clone(), Role::Command)).await;
+    let Err(Error::Schema(message)) = refused else { panic!("{refused:?}") };
+    assert!(message.contains("too new") && message.contains("9.0.0"), "{message}");
+}
 
-    async fn a_newer_schema_that_allows_this_program_is_accepted(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        insert_newer_migration(&open.database, "0.1.0").await;
-        let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
-        again.ping().await.unwrap();
-    }
+#[on_both_engines]
+async fn a_newer_schema_that_allows_this_program_is_accepted(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    insert_newer_migration(&open.database, "0.1.0").await;
+    let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    again.ping().await.unwrap();
 }
 
 #[tokio::test]

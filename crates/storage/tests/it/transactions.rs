@@ -20,133 +20,134 @@ async fn await_elsewhere() {
     .await;
 }
 
-on_both_engines! {
-    async fn a_failed_write_is_rolled_back(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        let (workspace, piece) = (open.workspace, open.piece("a", None));
-        let write = async move |tx: &WriteTx<'_>| {
-            content_pieces::insert(tx, workspace, &piece, "{}").await?;
-            Err::<(), _>(Error::Conflict)
-        };
-        assert!(matches!(open.database.write("fails", write).await, Err(Error::Conflict)));
-        assert_eq!(open.count("content_pieces").await, 0);
-        assert_eq!(open.count("content_piece_contents").await, 0);
-    }
+#[on_both_engines]
+async fn a_failed_write_is_rolled_back(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, piece) = (open.workspace, open.piece("a", None));
+    let write = async move |tx: &WriteTx<'_>| {
+        content_pieces::insert(tx, workspace, &piece, "{}").await?;
+        Err::<(), _>(Error::Conflict)
+    };
+    assert!(matches!(open.database.write("fails", write).await, Err(Error::Conflict)));
+    assert_eq!(open.count("content_pieces").await, 0);
+    assert_eq!(open.count("content_piece_contents").await, 0);
+}
 
-    async fn a_panic_rolls_back_only_its_own_write(store: TestStore) {
-        let open = std::sync::Arc::new(OpenStore::new(store).await);
-        let mut tasks = Vec::new();
-        for number in 0..60 {
-            let open = std::sync::Arc::clone(&open);
-            tasks.push(tokio::spawn(async move {
-                let workspace = open.workspace;
-                let mut piece = open.piece("a", None);
-                piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
-                let write = async move |tx: &WriteTx<'_>| {
-                    content_pieces::insert(tx, workspace, &piece, "{}").await?;
-                    assert!(number % 10 != 3, "this one panics, as the test wants");
-                    if number % 10 == 7 { Err(Error::Conflict) } else { Ok(()) }
-                };
-                open.database.write("may panic", write).await
-            }));
-        }
-        let mut kept = 0;
-        for (number, task) in tasks.into_iter().enumerate() {
-            // On PostgreSQL, the panic reaches the caller.
-            let kept_this = matches!(task.await, Ok(Ok(())));
-            assert_eq!(kept_this, number % 10 != 3 && number % 10 != 7, "{number}");
-            kept += i64::from(kept_this);
-        }
-        assert_eq!(open.count("content_pieces").await, kept);
-        open.database.ping().await.unwrap();
-    }
-
-    async fn concurrent_inserts_at_one_key_all_succeed(store: TestStore) {
-        let open = std::sync::Arc::new(OpenStore::new(store).await);
-        let mut tasks = Vec::new();
-        for _ in 0..16 {
-            let open = std::sync::Arc::clone(&open);
-            tasks.push(tokio::spawn(async move {
-                for _ in 0..10 {
-                    let workspace = open.workspace;
-                    let piece = open.piece("a", None);
-                    let write = async move |tx: &WriteTx<'_>| {
-                        let mut piece = piece.clone();
-                        // All writers choose the same step, so that their keys collide.
-                        piece.order =
-                            galley_storage::ordering::at_the_end(tx, workspace, 0).await?;
-                        content_pieces::insert(tx, workspace, &piece, "{}").await
-                    };
-                    open.database.write::<_, Error, _>("append", write).await.unwrap();
-                }
-            }));
-        }
-        for task in tasks {
-            task.await.unwrap();
-        }
-        assert_eq!(open.count("content_pieces").await, 160);
-    }
-
-    async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore) {
-        /// More writes than may wait while the queue never empties.
-        const MANY: usize = 400;
-        let open = std::sync::Arc::new(OpenStore::new(store).await);
-        // This takes a while, and changes no rows that others would wait for.
-        let write = |open: &OpenStore| {
-            let (database, workspace) = (open.database.clone(), open.workspace);
-            let write = async move |tx: &WriteTx<'_>| {
-                std::thread::sleep(std::time::Duration::from_millis(2));
-                galley_storage::tags::list(tx, workspace, None, 1, 0).await.map(drop)
-            };
-            async move { database.write::<_, Error, _>("waits", write).await }
-        };
-        let crowd: Vec<_> = (0..MANY).map(|_| tokio::spawn(write(&open))).collect();
-        for task in crowd {
-            task.await.unwrap().unwrap();
-        }
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(4);
-        let clients: Vec<_> = (0..MANY)
-            .map(|_| {
-                let open = std::sync::Arc::clone(&open);
-                tokio::spawn(async move {
-                    let (mut done, mut refused) = (0, 0);
-                    while std::time::Instant::now() < end {
-                        match write(&open).await {
-                            Ok(()) => done += 1,
-                            Err(Error::Overloaded) => {
-                                refused += 1;
-                                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                            }
-                            Err(error) => panic!("{error}"),
-                        }
-                    }
-                    (done, refused)
-                })
-            })
-            .collect();
-        let (mut done, mut refused) = (0, 0);
-        for client in clients {
-            let counts = client.await.unwrap();
-            (done, refused) = (done + counts.0, refused + counts.1);
-        }
-        assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
-        write(&open).await.unwrap();
-    }
-
-    async fn a_read_sees_every_acknowledged_write(store: TestStore) {
-        let open = OpenStore::new(store).await;
-        for number in 0..100 {
+#[on_both_engines]
+async fn a_panic_rolls_back_only_its_own_write(store: TestStore) {
+    let open = std::sync::Arc::new(OpenStore::new(store).await);
+    let mut tasks = Vec::new();
+    for number in 0..60 {
+        let open = std::sync::Arc::clone(&open);
+        tasks.push(tokio::spawn(async move {
             let workspace = open.workspace;
             let mut piece = open.piece("a", None);
             piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
-            let id = piece.id;
             let write = async move |tx: &WriteTx<'_>| {
-                content_pieces::insert(tx, workspace, &piece, "{}").await
+                content_pieces::insert(tx, workspace, &piece, "{}").await?;
+                assert!(number % 10 != 3, "this one panics, as the test wants");
+                if number % 10 == 7 { Err(Error::Conflict) } else { Ok(()) }
             };
-            open.database.write::<_, Error, _>("insert", write).await.unwrap();
-            let read = async move |tx: &Tx<'_>| content_pieces::find(tx, workspace, id).await;
-            assert!(open.database.read::<_, Error, _>("find", read).await.unwrap().is_some());
-        }
+            open.database.write("may panic", write).await
+        }));
+    }
+    let mut kept = 0;
+    for (number, task) in tasks.into_iter().enumerate() {
+        // On PostgreSQL, the panic reaches the caller.
+        let kept_this = matches!(task.await, Ok(Ok(())));
+        assert_eq!(kept_this, number % 10 != 3 && number % 10 != 7, "{number}");
+        kept += i64::from(kept_this);
+    }
+    assert_eq!(open.count("content_pieces").await, kept);
+    open.database.ping().await.unwrap();
+}
+
+#[on_both_engines]
+async fn concurrent_inserts_at_one_key_all_succeed(store: TestStore) {
+    let open = std::sync::Arc::new(OpenStore::new(store).await);
+    let mut tasks = Vec::new();
+    for _ in 0..16 {
+        let open = std::sync::Arc::clone(&open);
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..10 {
+                let workspace = open.workspace;
+                let piece = open.piece("a", None);
+                let write = async move |tx: &WriteTx<'_>| {
+                    let mut piece = piece.clone();
+                    // All writers choose the same step, so that their keys collide.
+                    piece.order = galley_storage::ordering::at_the_end(tx, workspace, 0).await?;
+                    content_pieces::insert(tx, workspace, &piece, "{}").await
+                };
+                open.database.write::<_, Error, _>("append", write).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(open.count("content_pieces").await, 160);
+}
+
+#[on_both_engines]
+async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore) {
+    /// More writes than may wait while the queue never empties.
+    const MANY: usize = 400;
+    let open = std::sync::Arc::new(OpenStore::new(store).await);
+    // This takes a while, and changes no rows that others would wait for.
+    let write = |open: &OpenStore| {
+        let (database, workspace) = (open.database.clone(), open.workspace);
+        let write = async move |tx: &WriteTx<'_>| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            galley_storage::tags::list(tx, workspace, None, 1, 0).await.map(drop)
+        };
+        async move { database.write::<_, Error, _>("waits", write).await }
+    };
+    let crowd: Vec<_> = (0..MANY).map(|_| tokio::spawn(write(&open))).collect();
+    for task in crowd {
+        task.await.unwrap().unwrap();
+    }
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(4);
+    let clients: Vec<_> = (0..MANY)
+        .map(|_| {
+            let open = std::sync::Arc::clone(&open);
+            tokio::spawn(async move {
+                let (mut done, mut refused) = (0, 0);
+                while std::time::Instant::now() < end {
+                    match write(&open).await {
+                        Ok(()) => done += 1,
+                        Err(Error::Overloaded) => {
+                            refused += 1;
+                            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                (done, refused)
+            })
+        })
+        .collect();
+    let (mut done, mut refused) = (0, 0);
+    for client in clients {
+        let counts = client.await.unwrap();
+        (done, refused) = (done + counts.0, refused + counts.1);
+    }
+    assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
+    write(&open).await.unwrap();
+}
+
+#[on_both_engines]
+async fn a_read_sees_every_acknowledged_write(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    for number in 0..100 {
+        let workspace = open.workspace;
+        let mut piece = open.piece("a", None);
+        piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
+        let id = piece.id;
+        let write =
+            async move |tx: &WriteTx<'_>| content_pieces::insert(tx, workspace, &piece, "{}").await;
+        open.database.write::<_, Error, _>("insert", write).await.unwrap();
+        let read = async move |tx: &Tx<'_>| content_pieces::find(tx, workspace, id).await;
+        assert!(open.database.read::<_, Error, _>("find", read).await.unwrap().is_some());
     }
 }
 

@@ -38,8 +38,7 @@ pub(crate) async fn handle(
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor);
-    references::reject_all(actor.caller(), fields, named).await?;
-    let name = name.expect("there, as nothing was refused");
+    let name = references::finish(actor.caller(), fields, named, name).await?;
     let respond = Respond::new(move |view: &GroupView| {
         created::created(prefer, view.group.id, view.group.version, &view.body())
             .with_location(PATH, view.group.id)

@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor.flatten());
-    references::reject_all(actor.caller(), fields, named).await?;
+    references::finish(actor.caller(), fields, named, ()).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
     let view = content_groups::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, view.group.version, &view.body()))

@@ -52,8 +52,7 @@ pub(crate) async fn handle(
     let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     let ParsedPiece { new, mut fields, references, losses } = draft;
     fields.add_issues(query.into_issues());
-    input::reject_all(actor.caller(), fields, references).await?;
-    let new = new.expect("there, as nothing was refused");
+    let new = input::finish(actor.caller(), fields, references, new).await?;
     if is_dry {
         let content = RawValue::from_string(new.content.clone()).expect("a tree is JSON");
         content_pieces::create_dry(actor.caller(), new).await?;

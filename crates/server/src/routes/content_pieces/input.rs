@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::extract::body::JsonBody;
-use crate::extract::fields::{Fields, RequestRegistration, known_reference, known_references};
+use crate::extract::fields::{
+    FieldContext, Fields, RequiredValues, known_reference, known_references,
+};
 use crate::extract::json;
 
 /// Normalizes the fields before they are parsed. Custom data that is an object or array becomes its
@@ -31,45 +33,43 @@ pub(super) fn custom_data(text: String) -> Result<CustomData, Invalid> {
     CustomData::parse(text)
 }
 
-pub(super) fn tags(
-    value: Value,
-    place: &mut RequestRegistration<'_>,
-) -> Option<Vec<Option<TagId>>> {
-    known_references("tag", REFERENCES_MAX)(value, place)
+pub(super) fn tags(value: Value, context: &mut FieldContext<'_>) -> Option<Vec<Option<TagId>>> {
+    known_references("tag", REFERENCES_MAX)(value, context)
 }
 
 pub(super) fn members(
     value: Value,
-    place: &mut RequestRegistration<'_>,
+    context: &mut FieldContext<'_>,
 ) -> Option<Vec<Option<WorkspaceMemberId>>> {
-    known_references("workspace member", REFERENCES_MAX)(value, place)
+    known_references("workspace member", REFERENCES_MAX)(value, context)
 }
 
 /// Rejects a body with all of its issues. If there are any, they include references that don't
-/// exist.
-pub(super) async fn reject_all(
+/// exist. Otherwise returns the values of the required fields.
+pub(super) async fn finish<V: RequiredValues>(
     caller: &Caller,
     mut fields: Fields,
     references: RequestReferences,
-) -> Result<(), Error> {
+    required: V,
+) -> Result<V::Values, Error> {
     if fields.has_issues() {
         fields.add_issues(content_pieces::missing_references(caller, references).await?);
     }
-    fields.finish()
+    fields.finish_with(required)
 }
 
 pub(super) fn content_group(
     value: Value,
-    place: &mut RequestRegistration<'_>,
+    context: &mut FieldContext<'_>,
 ) -> Option<ContentGroupId> {
-    known_reference("content group")(value, place)
+    known_reference("content group")(value, context)
 }
 
 pub(super) fn reference_piece(
     value: Value,
-    place: &mut RequestRegistration<'_>,
+    context: &mut FieldContext<'_>,
 ) -> Option<ContentPieceId> {
-    known_reference("content piece")(value, place)
+    known_reference("content piece")(value, context)
 }
 
 /// Converts the content's HTML to a tree. Returns the tree as JSON, or `None` if the content is

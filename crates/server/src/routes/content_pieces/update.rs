@@ -49,7 +49,7 @@ pub(crate) async fn handle(
     let (reader, size) = (app.clone(), body.bytes.len());
     let mut draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     draft.fields.add_issues(query.into_issues());
-    input::reject_all(actor.caller(), draft.fields, draft.references).await?;
+    input::finish(actor.caller(), draft.fields, draft.references, ()).await?;
     let variant = draft.variant.map(RequestedId::get).transpose()?;
     let update = ContentPieceUpdate {
         id: draft.id.get()?,

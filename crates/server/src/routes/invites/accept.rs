@@ -43,10 +43,7 @@ pub(crate) async fn handle(
     let code = fields.required("code", text(Ok::<String, _>));
     let username = fields.required("username", text(Username::parse));
     let full_name = fields.required("fullName", text(FullName::parse));
-    fields.finish()?;
-    let there = "there, as nothing was refused";
-    let (code, username, full_name) =
-        (code.expect(there), username.expect(there), full_name.expect(there));
+    let (code, username, full_name) = fields.finish_with((code, username, full_name))?;
     let token = match key.into_text() {
         Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),
         None => app.environment().new_access_token(),

@@ -55,11 +55,11 @@ pub(crate) async fn handle(
     check_expiry(&mut fields, expires_at, app.environment().now());
     let named =
         references::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
-    references::reject_all(actor.caller(), fields, named).await?;
+    let name = references::finish(actor.caller(), fields, named, name).await?;
     let request = TokenRequest {
         token: app.environment().new_access_token(),
         user: actor.user,
-        name: name.expect("there, as nothing was refused"),
+        name,
         description,
         permissions,
         content_groups: content_groups.map(each_once),

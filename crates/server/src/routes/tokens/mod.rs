@@ -11,21 +11,18 @@ use galley_domain::access_token::GROUPS_MAX;
 use galley_domain::{ContentGroupId, Invalid, Timestamp};
 use serde_json::Value;
 
-use crate::extract::fields::{Fields, RequestRegistration, known_references};
+use crate::extract::fields::{FieldContext, Fields, known_references};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/tokens";
 
 /// Parses the groups of a limit. At least one is required, as an empty list could be mistaken for
 /// no limit.
-fn groups(
-    value: Value,
-    place: &mut RequestRegistration<'_>,
-) -> Option<Vec<Option<ContentGroupId>>> {
-    let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
+fn groups(value: Value, context: &mut FieldContext<'_>) -> Option<Vec<Option<ContentGroupId>>> {
+    let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, context)?;
     if groups.is_empty() {
         let message = "must name a group, or be null for access to all groups";
-        place.refuse(&Invalid::new("too_short", message));
+        context.refuse(&Invalid::new("too_short", message));
         return None;
     }
     Some(groups)

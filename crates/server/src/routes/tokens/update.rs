@@ -51,7 +51,7 @@ pub(crate) async fn handle(
     let expires_at = fields.clearable("expiresAt", text(time));
     let named = content_groups.iter().flatten();
     let named = named.flat_map(|ids| references::groups("contentGroupIds", ids)).collect();
-    references::reject_all(actor.caller(), fields, named).await?;
+    references::finish(actor.caller(), fields, named, ()).await?;
     let id = id.get()?;
     let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =

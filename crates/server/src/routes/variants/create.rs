@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     let key = fields.required("key", text(VariantKey::parse));
     let label = fields.required("label", text(VariantLabel::parse));
     let description = fields.optional("description", text(ShortText::parse));
-    let (key, label) = fields.finish_with(key.zip(label))?;
+    let (key, label) = fields.finish_with((key, label))?;
     let new = NewVariant { key, label, description };
     let respond = Respond::new(move |variant: &Variant| {
         created::created(prefer, variant.id, variant.version, &VariantBody::from(variant))

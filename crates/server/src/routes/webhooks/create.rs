@@ -9,7 +9,7 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{Webhook, WebhookName, WebhookSecret, WebhookUrl};
 
 use super::warning::warning;
-use super::{PATH, event, metadata, schema};
+use super::{PATH, content_group_id, event, schema};
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
@@ -49,20 +49,12 @@ pub(crate) async fn handle(
     let event = fields.required("event", text(event));
     let description = fields.optional("description", text(ShortText::parse));
     let secret = fields.optional("secret", text(WebhookSecret::parse));
-    let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
+    let content_group_id = content_group_id(&mut fields).flatten();
     let enabled = fields.optional("enabled", boolean).unwrap_or(true);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id);
-    references::reject_all(actor.caller(), fields, named).await?;
-    let there = "there, as nothing was refused";
-    let new = NewWebhook {
-        url: url.expect(there),
-        name: name.expect(there),
-        description,
-        event: event.expect(there),
-        content_group_id,
-        secret,
-        enabled,
-    };
+    let required = (url, name, event);
+    let (url, name, event) = references::finish(actor.caller(), fields, named, required).await?;
+    let new = NewWebhook { url, name, description, event, content_group_id, secret, enabled };
     let warning = warning(&app, &new.url).await;
     let respond = Respond::new(move |webhook: &Webhook| {
         let warning = warning.as_deref();

@@ -12,9 +12,8 @@ mod warning;
 
 use galley_domain::event::EventType;
 use galley_domain::{ContentGroupId, Invalid};
-use serde_json::Value;
 
-use crate::extract::fields::{RequestRegistration, field_of, known_reference};
+use crate::extract::fields::{Fields, known_reference};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/webhooks";
@@ -23,10 +22,8 @@ fn event(text: String) -> Result<EventType, Invalid> {
     text.parse()
 }
 
-/// Parses the metadata of a webhook. Returns `Some(None)` if it has no `contentGroupId`.
-fn metadata(
-    value: Value,
-    place: &mut RequestRegistration<'_>,
-) -> Option<Option<Option<ContentGroupId>>> {
-    field_of("contentGroupId", known_reference::<ContentGroupId>("content group"))(value, place)
+/// Parses the metadata of a webhook, which limits it to a content group.
+fn content_group_id(fields: &mut Fields) -> Option<Option<ContentGroupId>> {
+    let group = known_reference::<ContentGroupId>("content group");
+    fields.clearable_in("metadata", "contentGroupId", group)
 }

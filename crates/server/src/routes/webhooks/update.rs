@@ -10,7 +10,7 @@ use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
 
 use super::warning::warning;
-use super::{event, metadata, schema};
+use super::{content_group_id, event, schema};
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
@@ -52,14 +52,10 @@ pub(crate) async fn handle(
     let name = fields.replacement("name", text(WebhookName::parse));
     let event = fields.replacement("event", text(event));
     let description = fields.clearable("description", text(ShortText::parse));
-    let content_group_id = match fields.clearable("metadata", metadata) {
-        None => None,
-        Some(None) => Some(None),
-        Some(Some(said)) => said,
-    };
+    let content_group_id = content_group_id(&mut fields);
     let enabled = fields.replacement("enabled", boolean);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id.flatten());
-    references::reject_all(actor.caller(), fields, named).await?;
+    references::finish(actor.caller(), fields, named, ()).await?;
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
     let warning = match &update.url {

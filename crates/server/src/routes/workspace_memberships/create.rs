@@ -47,13 +47,9 @@ pub(crate) async fn handle(
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    references::reject_all(actor.caller(), fields, references::role("roleId", role)).await?;
-    let there = "there, as nothing was refused";
-    let invitation = Invitation {
-        email: email.expect(there),
-        name: name.expect(there),
-        role: role.expect(there),
-    };
+    let (named, required) = (references::role("roleId", role), (email, name, role));
+    let (email, name, role) = references::finish(actor.caller(), fields, named, required).await?;
+    let invitation = Invitation { email, name, role };
     let per_hour = app.limits().invites_per_hour;
     let respond = Respond::new(move |member: &Member| {
         created::created(prefer, member.id, member.version, &WorkspaceMemberBody::from(member))

@@ -37,8 +37,9 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    references::reject_all(actor.caller(), fields, references::role("roleId", role)).await?;
-    let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
+    let named = references::role("roleId", role);
+    let role = references::finish(actor.caller(), fields, named, role).await?;
+    let id = id.get()?;
     let member = members::change_role(actor.caller(), id, role, expected).await?;
     Ok(response::updated(prefer, member.version, &WorkspaceMemberBody::from(&member)))
 }
