@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::WorkspaceId;
-use galley_storage::ordering::{self, PendingSpread, SpreadPlan};
+use galley_storage::order_key_spread::{self, PendingSpread, SpreadPlan};
 use galley_storage::{Tx, WriteTx};
 
 use crate::error::Error;
@@ -33,8 +33,9 @@ pub(crate) async fn run(service: &Service) {
 async fn spread_pending(service: &Service) -> Result<(), Error> {
     let mut after = None;
     loop {
-        let list =
-            async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, after).await?);
+        let list = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(order_key_spread::pending_spreads(tx, after).await?)
+        };
         let pending = service.database().read("ordering.pending", list).await?;
         let Some(end) = pending.last() else { return Ok(()) };
         after = Some(end.workspace);
@@ -54,7 +55,7 @@ async fn spread(service: &Service, pending: PendingSpread) -> Result<(), Error> 
             let environment = service.environment().clone();
             let plan = async move |tx: &Tx<'_>| {
                 let random = || environment.random();
-                Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
+                Ok::<_, Error>(order_key_spread::plan_spread(tx, workspace, &around, random).await?)
             };
             Some(service.database().read_long("ordering.plan", plan).await?)
         }

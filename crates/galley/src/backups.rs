@@ -85,7 +85,7 @@ pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> an
 pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
     let environment = Environment::default();
     let file = existing(&arguments.file)?;
-    store::make_data_dir(&settings.data_dir.value)?;
+    store::make_data_dir(&settings.data_dir)?;
     let options = store::options(settings.database()?, settings, &environment, Role::Command);
     let (bar, tell) = progress::for_store("done");
     restore_file(file, &options, tell).await.with_context(|| format!("{}", file.display()))?;

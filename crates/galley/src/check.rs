@@ -20,7 +20,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let DatabaseFindings { database, key, webhooks } = database(settings).await;
     let findings = [
         ("settings", read(settings)),
-        ("data directory", data_dir(&settings.data_dir.value)),
+        ("data directory", data_dir(&settings.data_dir)),
         ("database", database),
         ("key", key),
         ("mail", mail(settings).await),
@@ -58,7 +58,7 @@ pub(crate) fn data_dir(path: &Path) -> CheckResult {
 fn read(settings: &Settings) -> CheckResult {
     let told = |error: anyhow::Error| format!("{error:#}");
     settings.cors_origins().map_err(told)?;
-    settings.webhook_addresses(settings.listen.value).map_err(told)?;
+    settings.webhook_addresses(settings.listen).map_err(told)?;
     Ok("read".to_owned())
 }
 
@@ -159,7 +159,7 @@ async fn webhooks(database: &Database) -> CheckResult {
 }
 
 async fn address(settings: &Settings) -> CheckResult {
-    let address = settings.listen.value;
+    let address = settings.listen;
     match tokio::net::TcpListener::bind(address).await {
         Ok(_) => Ok(format!("{address} is free")),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(format!(

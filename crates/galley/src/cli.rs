@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use galley_domain::{Permission, PermissionSet};
 
-use crate::settings::{self, SettingsArguments};
+use crate::settings::{self, Settings};
 
 /// The default content group of imports and exports: the first group of a new workspace.
 pub(crate) const DEFAULT_GROUP: &str = "Posts";
@@ -18,7 +18,7 @@ pub(crate) const DEFAULT_GROUP: &str = "Posts";
 #[command(name = "galley", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) settings: SettingsArguments,
+    settings: Settings,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -31,7 +31,8 @@ pub(crate) fn command() -> clap::Command {
         .after_long_help("`galley config` prints the effective settings.");
     command.mut_args(|argument| {
         let is_setting = argument.get_help_heading() == Some(settings::HEADING);
-        argument.hide_short_help(is_setting)
+        let argument = argument.hide_short_help(is_setting);
+        if is_setting { settings::without_empty_variables(argument) } else { argument }
     })
 }
 

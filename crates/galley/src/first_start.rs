@@ -61,7 +61,7 @@ pub(crate) async fn create(
 /// Writes the token to a file that only its owner can read, for unattended starts. An existing file
 /// belongs to an earlier database, and is replaced.
 pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
-    let path = settings.data_dir.value.join("first-token.txt");
+    let path = settings.data_dir.join("first-token.txt");
     let failed = || format!("the first token can't be stored in {}", path.display());
     if path.exists() {
         std::fs::remove_file(&path).with_context(failed)?;

@@ -15,7 +15,7 @@ const KEY_FILE: &str = "galley.key";
 
 /// Rejects an invalid key, and PostgreSQL without a key, before the database is opened.
 pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
-    match (settings.key.value.as_deref(), settings.database()?) {
+    match (settings.key.as_deref(), settings.database()?) {
         (Some(text), _) => {
             SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
             Ok(())
@@ -41,10 +41,10 @@ pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Re
 
 /// Returns the key and its origin. Creates a file only if the database has no registered key.
 fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, String)> {
-    let path = settings.data_dir.value.join(KEY_FILE);
+    let path = settings.data_dir.join(KEY_FILE);
     let shown = path.display();
     check_given(settings)?;
-    Ok(if let Some(text) = settings.key.value.as_deref() {
+    Ok(if let Some(text) = settings.key.as_deref() {
         let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
         (key, "GALLEY_KEY".to_owned())
     } else if path.exists() {
@@ -151,9 +151,9 @@ pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
 
 /// Returns a hint about the key for a new backup.
 pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
-    let path = settings.data_dir.value.join(KEY_FILE);
+    let path = settings.data_dir.join(KEY_FILE);
     let sqlite = matches!(settings.database()?, DatabaseUrl::Sqlite(_));
-    Ok(if sqlite && settings.key.value.is_none() {
+    Ok(if sqlite && settings.key.is_none() {
         format!(
             "The backup does not contain the key: store {} as well, apart from the backups. \
              Webhooks' secrets can't be read without it.",
@@ -168,19 +168,19 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
 
 /// Returns the finding of `galley check` about the key. Creates no key.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
-    let path = settings.data_dir.value.join(KEY_FILE);
+    let path = settings.data_dir.join(KEY_FILE);
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;
-    if sqlite && settings.key.value.is_none() && !path.exists() && !stored {
+    if sqlite && settings.key.is_none() && !path.exists() && !stored {
         return Ok("created at the first start".to_owned());
     }
     let (key, from) = find_or_create(settings, stored).map_err(|error| format!("{error:#}"))?;
     key.check(database).await.map_err(|refused| format!("{:#}", explain(refused, &from)))?;
-    if settings.key.value.is_none() && is_open_to_others(&path) {
+    if settings.key.is_none() && is_open_to_others(&path) {
         let shown = path.display();
         return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));
     }
-    Ok(match settings.key.value {
+    Ok(match settings.key {
         Some(_) => "of GALLEY_KEY".to_owned(),
         None => format!("in {}; backups of the database don't contain it", path.display()),
     })

@@ -28,7 +28,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
 
 use cli::{Cli, Command};
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     // Invalid usage exits here, with status 2.
     let matches = cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match run(cli) {
+    match run(cli, &matches) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("galley: {}", out::escape_for_terminal(&format!("{error:#}")));
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches!(cli.command, Some(Command::Openapi)) {
         // The document is the same everywhere, so it needs neither settings nor a database.
         out::line(format_args!("{}", galley_server::router::openapi_text().trim_end()));
@@ -58,7 +58,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
     }
-    let settings = settings::load(cli.settings)?;
+    let settings = settings::load(matches)?;
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {
@@ -78,7 +78,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Workspace(command) => done(workspace::run(&settings, &command).await),
             Command::Group(command) => done(group::run(&settings, &command).await),
             Command::Member(command) => done(member::run(&settings, &command).await),
-            Command::Import(arguments) => import::run(&settings, &arguments).await,
+            Command::Import(arguments) => Box::pin(import::run(&settings, &arguments)).await,
             Command::Copy(arguments) => done(backups::copy(&settings, &arguments).await),
             Command::Backup(arguments) => done(backups::backup(&settings, &arguments).await),
             Command::Restore(arguments) => done(backups::restore(&settings, &arguments).await),

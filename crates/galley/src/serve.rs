@@ -28,23 +28,23 @@ const SECONDS_BUCKETS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 3_600.0, 86_400.0];
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    logging::start(&settings.log.value)?;
+    logging::start(&settings.log)?;
     // From here on, a stop signal is not lost, and ends the start in an orderly way.
     let stop = stop_signal()?;
     // Settings are validated before anything is created.
     key::check_given(settings)?;
     first_start::token(settings, &Environment::default())?;
     let mailer = settings.mailer()?;
-    if let Some(address) = settings.metrics_addr.value {
+    if let Some(address) = settings.metrics_addr {
         start_metrics(address).await?;
     }
     // The address is bound first, so that a start that fails to bind doesn't touch the database.
-    let server = Server::bind(settings.listen.value).await.with_context(|| {
-        format!("can't listen on {}: choose another with --listen", settings.listen.value)
+    let server = Server::bind(settings.listen).await.with_context(|| {
+        format!("can't listen on {}: choose another with --listen", settings.listen)
     })?;
     let address = server.address()?;
     let database = store::open(settings, &Environment::default(), Role::Server).await?;
-    if let Err(problem) = check::data_dir(&settings.data_dir.value) {
+    if let Err(problem) = check::data_dir(&settings.data_dir) {
         tracing::warn!("the data directory {problem}");
     }
     let clock = DatabaseClock::follow(&database, Arc::new(SystemClock)).await;
@@ -52,19 +52,19 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
     let limits = ServerLimits {
-        body_size_limit: settings.body_size_limit.value,
-        response_size_limit: settings.response_size_limit.value,
-        header_size_limit: settings.header_size_limit.value,
-        receive_timeout: Duration::from_secs(settings.receive_timeout.value),
-        content_size_limit: settings.content_size_limit.value,
+        body_size_limit: settings.body_size_limit,
+        response_size_limit: settings.response_size_limit,
+        header_size_limit: settings.header_size_limit,
+        receive_timeout: Duration::from_secs(settings.receive_timeout),
+        content_size_limit: settings.content_size_limit,
         cors_origins: settings.cors_origins()?,
-        response_cache_size: u64::from(settings.response_cache_size.value) * 1024 * 1024,
-        rate_limit: settings.rate_limit.value,
-        invites_per_hour: settings.invites_per_hour.value,
+        response_cache_size: u64::from(settings.response_cache_size) * 1024 * 1024,
+        rate_limit: settings.rate_limit,
+        invites_per_hour: settings.invites_per_hour,
         webhook_addresses: settings.webhook_addresses(address)?,
         public_url: settings.public_url(address),
         node: node(address),
-        drain_delay: Duration::from_secs(settings.shutdown_delay.value),
+        drain_delay: Duration::from_secs(settings.shutdown_delay),
         connection_limit: connections_max(),
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));

@@ -1,114 +1,139 @@
 //! Settings from defaults, `galley.toml`, `GALLEY_*` variables and flags, each overriding the
 //! previous ones.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches};
 use galley_domain::address_policy::{AddressPolicy, IpNet};
-use galley_server::{HeaderValue, MailSender, Mailer, Outbox, Smtp, parse_origin};
+use galley_server::{HeaderValue, MailSender, Mailer, Outbox, ServerLimits, Smtp, parse_origin};
 use galley_storage::DatabaseUrl;
-use serde::Deserialize;
+use toml::Spanned;
 
 /// The help heading of the settings.
 pub(crate) const HEADING: &str = "Settings";
 
-/// Settings as specified in flags, variables, or the file.
-#[derive(Default, Args, Deserialize)]
+/// The settings. Some are secrets.
+#[derive(Args)]
 #[command(next_help_heading = HEADING)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct SettingsArguments {
+pub(crate) struct Settings {
     /// Read settings from this file
     #[arg(long, global = true, env = "GALLEY_CONFIG", value_name = "FILE")]
-    #[serde(skip)]
     config: Option<PathBuf>,
-    /// Listen on this address [default: 127.0.0.1:8080]
+    /// Listen on this address
     #[arg(long, global = true, env = "GALLEY_LISTEN", value_name = "ADDRESS")]
-    #[arg(value_parser = parse_address)]
-    listen: Option<SocketAddr>,
-    /// Keep the SQLite database and other files in this directory [default: ./galley-data]
+    #[arg(value_parser = parse_address, default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Keep the SQLite database and other files in this directory
     #[arg(long, global = true, env = "GALLEY_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
+    #[arg(default_value = "galley-data")]
+    pub(crate) data_dir: PathBuf,
     /// Use this PostgreSQL database: postgres://… [default: SQLite in the data directory]
     #[arg(long, global = true, env = "GALLEY_DATABASE_URL", value_name = "URL")]
-    #[arg(hide_env_values = true)]
-    database_url: Option<String>,
+    #[arg(hide_env_values = true, value_parser = text())]
+    pub(crate) database_url: Option<String>,
     /// Send reads that clients allow to be stale to these replicas: postgres://… [default: none]
     #[arg(long, global = true, env = "GALLEY_DATABASE_READ_URL", value_name = "URL")]
-    #[arg(hide_env_values = true)]
-    database_read_url: Option<String>,
+    #[arg(hide_env_values = true, value_parser = text())]
+    pub(crate) database_read_url: Option<String>,
     /// Open this many connections to PostgreSQL, or use as many threads for heavy reads on SQLite
-    /// [default: 8]
     #[arg(long, global = true, env = "GALLEY_DATABASE_CONNECTIONS", value_name = "COUNT")]
-    database_connections: Option<usize>,
+    #[arg(default_value_t = 8)]
+    pub(crate) database_connections: usize,
     /// Set the address at which clients reach the service [default: http:// and the listen address]
     #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
+    #[arg(value_parser = text())]
     public_url: Option<String>,
     /// Serve /metrics on this address [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
-    metrics_addr: Option<SocketAddr>,
-    /// Log at this level, or at levels by module [default: info]
+    pub(crate) metrics_addr: Option<SocketAddr>,
+    /// Log at this level, or at levels by module
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
-    log: Option<String>,
-    /// Limit a request's body to this many bytes [default: 8388608]
+    #[arg(value_parser = text(), default_value = "info")]
+    pub(crate) log: String,
+    /// Limit a request's body to this many bytes
     #[arg(long, global = true, env = "GALLEY_BODY_SIZE_LIMIT", value_name = "BYTES")]
-    body_size_limit: Option<usize>,
-    /// Limit a request's header to this many bytes [default: 16384]
+    #[arg(default_value_t = ServerLimits::default().body_size_limit)]
+    pub(crate) body_size_limit: usize,
+    /// Limit a request's header to this many bytes
     #[arg(long, global = true, env = "GALLEY_HEADER_SIZE_LIMIT", value_name = "BYTES")]
-    header_size_limit: Option<usize>,
+    #[arg(default_value_t = ServerLimits::default().header_size_limit)]
+    pub(crate) header_size_limit: usize,
     /// Time out clients that take longer than this many seconds to send a request's header or body,
-    /// or to receive more of a response [default: 30]
+    /// or to receive more of a response
     #[arg(long, global = true, env = "GALLEY_RECEIVE_TIMEOUT", value_name = "SECONDS")]
-    receive_timeout: Option<u64>,
+    #[arg(default_value_t = ServerLimits::default().receive_timeout.as_secs())]
+    pub(crate) receive_timeout: u64,
     /// Keep serving for this many seconds after a stop signal, while /readyz reports the stop to
-    /// load balancers [default: 0]
+    /// load balancers
     #[arg(long, global = true, env = "GALLEY_SHUTDOWN_DELAY", value_name = "SECONDS")]
-    shutdown_delay: Option<u64>,
-    /// Limit a piece's HTML content to this many bytes [default: 2097152]
+    #[arg(default_value_t = 0)]
+    pub(crate) shutdown_delay: u64,
+    /// Limit a piece's HTML content to this many bytes
     #[arg(long, global = true, env = "GALLEY_CONTENT_SIZE_LIMIT", value_name = "BYTES")]
-    content_size_limit: Option<usize>,
+    #[arg(default_value_t = ServerLimits::default().content_size_limit)]
+    pub(crate) content_size_limit: usize,
     /// Limit a response to this many bytes, and all unsent responses together to eight times as
-    /// many [default: 67108864]
+    /// many
     #[arg(long, global = true, env = "GALLEY_RESPONSE_SIZE_LIMIT", value_name = "BYTES")]
-    response_size_limit: Option<usize>,
+    #[arg(default_value_t = ServerLimits::default().response_size_limit)]
+    pub(crate) response_size_limit: usize,
     /// Allow browser scripts of these origins (CORS), separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
-    cors_origins: Option<String>,
-    /// Limit the response cache to this many MiB; 0 disables it [default: 64]
+    #[arg(default_value = "", hide_default_value = true)]
+    cors_origins: String,
+    /// Limit the response cache to this many MiB; 0 disables it
     #[arg(long, global = true, env = "GALLEY_RESPONSE_CACHE_SIZE", value_name = "MIB")]
-    response_cache_size: Option<u32>,
-    /// Limit a token to this many requests per minute [default: 0, unlimited]
+    #[arg(default_value_t = 64)]
+    pub(crate) response_cache_size: u32,
+    /// Limit a token to this many requests per minute; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
-    rate_limit: Option<u32>,
-    /// Limit a workspace to this many invites per hour [default: 100]
+    #[arg(default_value_t = 0)]
+    pub(crate) rate_limit: u32,
+    /// Limit a workspace to this many invites per hour; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
-    invites_per_hour: Option<u32>,
+    #[arg(default_value_t = ServerLimits::default().invites_per_hour)]
+    pub(crate) invites_per_hour: u32,
     /// Send mails through this server: smtps://user:password@host, or smtp://… [default: none,
     /// mails are written to files]
-    #[arg(
-        long,
-        global = true,
-        env = "GALLEY_SMTP_URL",
-        value_name = "URL",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, env = "GALLEY_SMTP_URL", value_name = "URL")]
+    #[arg(hide_env_values = true, value_parser = text())]
     smtp_url: Option<String>,
     /// Send mails from this address, such as Galley <galley@example.org>
     #[arg(long, global = true, env = "GALLEY_MAIL_FROM", value_name = "ADDRESS")]
+    #[arg(value_parser = text())]
     mail_from: Option<String>,
     /// Allow webhooks to call these networks besides public addresses (CIDR, separated by commas)
     #[arg(long, global = true, env = "GALLEY_WEBHOOKS_ALLOW", value_name = "NETWORKS")]
-    webhooks_allow: Option<String>,
+    #[arg(default_value = "", hide_default_value = true)]
+    webhooks_allow: String,
     /// Encrypt secrets with this key: 32 bytes in base 64 [default on SQLite: a file]
-    #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY", hide_env_values = true)]
-    key: Option<String>,
+    #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY")]
+    #[arg(hide_env_values = true, value_parser = text())]
+    pub(crate) key: Option<String>,
     /// Use this text as the first token, for an unattended first start
     #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
-    #[arg(hide_env_values = true)]
-    #[serde(skip)]
-    init_token: Option<String>,
+    #[arg(hide_env_values = true, value_parser = text())]
+    pub(crate) init_token: Option<String>,
+    /// The settings file, if one was read.
+    #[arg(skip)]
+    pub(crate) file: Option<PathBuf>,
+    /// The effective settings as texts.
+    #[arg(skip)]
+    pub(crate) effective: Vec<EffectiveSetting>,
+}
+
+/// The settings that the settings file can't have.
+const NOT_IN_FILE: [&str; 2] = ["config", "init-token"];
+
+fn text() -> NonEmptyStringValueParser {
+    NonEmptyStringValueParser::new()
 }
 
 fn is_postgres(url: &str) -> bool {
@@ -120,9 +145,11 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 /// An effective setting and its source.
-#[derive(Debug, Clone)]
-pub(crate) struct Setting<T> {
-    pub(crate) value: T,
+pub(crate) struct EffectiveSetting {
+    pub(crate) name: String,
+    /// The text of the value, if it is set or has a default.
+    pub(crate) text: Option<String>,
+    pub(crate) is_secret: bool,
     pub(crate) source: SettingSource,
 }
 
@@ -135,165 +162,130 @@ pub(crate) enum SettingSource {
     Command,
 }
 
-/// The effective settings. Some are secrets.
-pub(crate) struct Settings {
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) listen: Setting<SocketAddr>,
-    pub(crate) data_dir: Setting<PathBuf>,
-    pub(crate) database_url: Setting<Option<String>>,
-    pub(crate) database_read_url: Setting<Option<String>>,
-    pub(crate) database_connections: Setting<usize>,
-    pub(crate) public_url: Setting<Option<String>>,
-    pub(crate) metrics_addr: Setting<Option<SocketAddr>>,
-    pub(crate) log: Setting<String>,
-    pub(crate) body_size_limit: Setting<usize>,
-    pub(crate) header_size_limit: Setting<usize>,
-    pub(crate) receive_timeout: Setting<u64>,
-    pub(crate) shutdown_delay: Setting<u64>,
-    pub(crate) content_size_limit: Setting<usize>,
-    pub(crate) response_size_limit: Setting<usize>,
-    pub(crate) cors_origins: Setting<String>,
-    pub(crate) response_cache_size: Setting<u32>,
-    pub(crate) rate_limit: Setting<u32>,
-    pub(crate) invites_per_hour: Setting<u32>,
-    pub(crate) smtp_url: Setting<Option<String>>,
-    pub(crate) mail_from: Setting<Option<String>>,
-    pub(crate) webhooks_allow: Setting<String>,
-    pub(crate) key: Setting<Option<String>>,
-    pub(crate) init_token: Option<String>,
-}
-
 /// The settings file that is read if it exists and no other is named.
 const DEFAULT_FILE: &str = "galley.toml";
 
-/// Merges the settings. An empty text counts as unset, because some tools pass unset variables on
+/// Leaves out the variables of settings that are empty, because some tools pass unset variables on
 /// as empty ones.
-pub(crate) fn load(mut given: SettingsArguments) -> anyhow::Result<Settings> {
-    let texts = [
-        &mut given.database_url,
-        &mut given.database_read_url,
-        &mut given.public_url,
-        &mut given.log,
-        &mut given.cors_origins,
-        &mut given.smtp_url,
-        &mut given.mail_from,
-        &mut given.webhooks_allow,
-        &mut given.key,
-        &mut given.init_token,
-    ];
-    for text in texts {
-        text.take_if(|text| text.is_empty());
-    }
-    let file = match &given.config {
+pub(crate) fn without_empty_variables(argument: clap::Arg) -> clap::Arg {
+    let is_empty =
+        argument.get_env().and_then(std::env::var_os).is_some_and(|text| text.is_empty());
+    if is_empty { argument.env(None) } else { argument }
+}
+
+/// Adds the settings file to the flags and variables in `given`.
+///
+/// The settings are parsed again, all as flags: those that were given, and the others of the file.
+pub(crate) fn load(given: &ArgMatches) -> anyhow::Result<Settings> {
+    let file = match given.get_one::<PathBuf>("config") {
         Some(path) => Some(path.clone()),
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),
     };
-    let in_file = match &file {
+    let mut in_file = match &file {
         Some(path) => read_file(path)?,
-        None => SettingsArguments::default(),
+        None => BTreeMap::new(),
     };
-    let limits = galley_server::ServerLimits::default();
-    let receive_timeout = limits.receive_timeout.as_secs();
-    let settings = Settings {
-        listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
-        data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
-        database_url: pick_optional(given.database_url, in_file.database_url),
-        database_read_url: pick_optional(given.database_read_url, in_file.database_read_url),
-        database_connections: pick(given.database_connections, in_file.database_connections, 8),
-        public_url: pick_optional(given.public_url, in_file.public_url),
-        metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
-        log: pick(given.log, in_file.log, "info".to_owned()),
-        body_size_limit: pick(
-            given.body_size_limit,
-            in_file.body_size_limit,
-            limits.body_size_limit,
-        ),
-        header_size_limit: pick(
-            given.header_size_limit,
-            in_file.header_size_limit,
-            limits.header_size_limit,
-        ),
-        receive_timeout: pick(given.receive_timeout, in_file.receive_timeout, receive_timeout),
-        shutdown_delay: pick(given.shutdown_delay, in_file.shutdown_delay, 0),
-        content_size_limit: pick(
-            given.content_size_limit,
-            in_file.content_size_limit,
-            limits.content_size_limit,
-        ),
-        response_size_limit: pick(
-            given.response_size_limit,
-            in_file.response_size_limit,
-            limits.response_size_limit,
-        ),
-        cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
-        response_cache_size: pick(given.response_cache_size, in_file.response_cache_size, 64),
-        rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
-        invites_per_hour: pick(
-            given.invites_per_hour,
-            in_file.invites_per_hour,
-            limits.invites_per_hour,
-        ),
-        smtp_url: pick_optional(given.smtp_url, in_file.smtp_url),
-        mail_from: pick_optional(given.mail_from, in_file.mail_from),
-        webhooks_allow: pick(given.webhooks_allow, in_file.webhooks_allow, String::new()),
-        key: pick_optional(given.key, in_file.key),
-        init_token: given.init_token,
-        file,
-    };
+    let command = Settings::augment_args(clap::Command::new("galley").no_binary_name(true))
+        .mut_args(without_empty_variables);
+    let mut flags = Vec::new();
+    let mut sources = Vec::new();
+    for argument in command.get_arguments() {
+        let (id, name) = (argument.get_id(), argument.get_long().expect("a setting is a flag"));
+        let from_file = in_file.remove(name).map(|(text, _)| text);
+        let is_given = matches!(
+            given.value_source(id.as_str()),
+            Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+        );
+        let (text, source) = match from_file {
+            _ if is_given => {
+                let text = given.get_raw(id.as_str()).and_then(Iterator::last);
+                (text.map(ToOwned::to_owned), SettingSource::Command)
+            }
+            Some(text) => (Some(text.into()), SettingSource::File),
+            None => (None, SettingSource::Default),
+        };
+        if let Some(text) = text {
+            let mut flag = OsString::from(format!("--{name}="));
+            flag.push(text);
+            flags.push(flag);
+        }
+        sources.push((id.clone(), name.to_owned(), argument.is_hide_env_values_set(), source));
+    }
+    let shown = file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
+    if let Some((name, (_, line))) = in_file.first_key_value() {
+        anyhow::bail!("{shown}:{line}: unknown setting `{name}`");
+    }
+    // Only a value of the file can be invalid, as the others were parsed before.
+    let matches = command.try_get_matches_from(flags).map_err(|error| {
+        let message = error.to_string();
+        let line = message.lines().next().unwrap_or_default();
+        anyhow::anyhow!("{shown}: {}", line.trim_start_matches("error: "))
+    })?;
+    let mut settings = Settings::from_arg_matches(&matches)?;
+    settings.file = file;
+    let effective = sources.into_iter().map(|(id, name, is_secret, source)| {
+        let text = matches.get_raw(id.as_str()).and_then(Iterator::last);
+        let text = text.map(|text| text.to_string_lossy().into_owned());
+        EffectiveSetting { name, text, is_secret, source }
+    });
+    settings.effective =
+        effective.filter(|setting| !NOT_IN_FILE.contains(&setting.name.as_str())).collect();
     settings.check()?;
     Ok(settings)
 }
 
-fn read_file(path: &Path) -> anyhow::Result<SettingsArguments> {
+/// Reads a settings file. Returns the text and line of each setting.
+fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, (String, usize)>> {
+    let shown = path.display();
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("the settings file {} can't be read", path.display()))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        anyhow::anyhow!("{}:{line}: {}", path.display(), error.message())
-    })
-}
-
-fn pick<T>(given: Option<T>, in_file: Option<T>, default: T) -> Setting<T> {
-    match (given, in_file) {
-        (Some(value), _) => Setting { value, source: SettingSource::Command },
-        (None, Some(value)) => Setting { value, source: SettingSource::File },
-        (None, None) => Setting { value: default, source: SettingSource::Default },
-    }
-}
-
-fn pick_optional<T>(given: Option<T>, in_file: Option<T>) -> Setting<Option<T>> {
-    pick(given.map(Some), in_file.map(Some), None)
+        .with_context(|| format!("the settings file {shown} can't be read"))?;
+    let line_at = |offset: usize| text[..offset].matches('\n').count() + 1;
+    let table = toml::from_str::<BTreeMap<String, Spanned<toml::Value>>>(&text);
+    let table = table.map_err(|error| {
+        let line = error.span().map_or(1, |span| line_at(span.start));
+        anyhow::anyhow!("{shown}:{line}: {}", error.message())
+    })?;
+    let entries = table.into_iter().map(|(name, value)| {
+        let line = line_at(value.span().start);
+        let text = match value.into_inner() {
+            _ if NOT_IN_FILE.contains(&name.as_str()) => {
+                anyhow::bail!("{shown}:{line}: `{name}` can't be set in the file")
+            }
+            toml::Value::String(text) => text,
+            toml::Value::Integer(number) => number.to_string(),
+            _ => anyhow::bail!("{shown}:{line}: `{name}` must be a text or an integer"),
+        };
+        Ok((name, (text, line)))
+    });
+    entries.collect()
 }
 
 impl Settings {
     /// Rejects values that no server could work with.
     fn check(&self) -> anyhow::Result<()> {
         for (name, value) in [
-            ("database-connections", self.database_connections.value),
-            ("body-size-limit", self.body_size_limit.value),
-            ("content-size-limit", self.content_size_limit.value),
+            ("database-connections", self.database_connections),
+            ("body-size-limit", self.body_size_limit),
+            ("content-size-limit", self.content_size_limit),
         ] {
             anyhow::ensure!(value > 0, "{name} must be at least 1");
         }
         // Every stored piece must fit into a response by itself.
         anyhow::ensure!(
-            self.response_size_limit.value >= 32 << 20,
+            self.response_size_limit >= 32 << 20,
             "response-size-limit must be at least 33554432"
         );
         // The HTTP library rejects a lower limit.
-        anyhow::ensure!(
-            self.header_size_limit.value >= 8_192,
-            "header-size-limit must be at least 8192"
-        );
-        anyhow::ensure!(self.receive_timeout.value > 0, "receive-timeout must be at least 1");
-        if let Some(url) = &self.database_read_url.value {
+        anyhow::ensure!(self.header_size_limit >= 8_192, "header-size-limit must be at least 8192");
+        anyhow::ensure!(self.receive_timeout > 0, "receive-timeout must be at least 1");
+        if let Some(url) = &self.database_read_url {
             anyhow::ensure!(is_postgres(url), "database-read-url must start with postgres://");
             anyhow::ensure!(
-                self.database_url.value.is_some(),
+                self.database_url.is_some(),
                 "database-read-url requires database-url: it names a replica of that database"
             );
         }
-        if let Some(text) = &self.public_url.value {
+        if let Some(text) = &self.public_url {
             let url = url::Url::parse(text).ok().filter(|url| {
                 matches!(url.scheme(), "http" | "https")
                     && url.query().is_none()
@@ -309,8 +301,8 @@ impl Settings {
 
     /// Returns the database's location.
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
-        match self.database_url.value.as_deref() {
-            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::paths::DATABASE))),
+        match self.database_url.as_deref() {
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.join(crate::paths::DATABASE))),
             Some(url) if is_postgres(url) => Ok(DatabaseUrl::Postgres(url.to_owned())),
             Some(_) => anyhow::bail!(
                 "the database URL must start with postgres://; for SQLite omit it and set the data \
@@ -321,7 +313,7 @@ impl Settings {
 
     /// Returns the origins whose browser scripts are allowed.
     pub(crate) fn cors_origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
-        let origins = self.cors_origins.value.split(',').map(str::trim);
+        let origins = self.cors_origins.split(',').map(str::trim);
         let read = |origin: &str| {
             parse_origin(origin).with_context(|| {
                 format!("cors-origins: {origin:?} is not an origin such as https://example.org")
@@ -332,7 +324,7 @@ impl Settings {
 
     /// Returns the addresses that webhooks may call, if the service listens at `address`.
     pub(crate) fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
-        let networks = self.webhooks_allow.value.split(',').map(str::trim);
+        let networks = self.webhooks_allow.split(',').map(str::trim);
         let read = |network: &str| {
             let one = network.parse::<IpAddr>().map(IpNet::from);
             one.or_else(|_| network.parse::<IpNet>()).with_context(|| {
@@ -342,7 +334,7 @@ impl Settings {
         let allowed = networks.filter(|network| !network.is_empty()).map(read);
         // Webhooks to loopback are allowed for trials, as long as no other machine can reach the
         // service.
-        let tries_out = address.ip().is_loopback() && self.public_url.value.is_none();
+        let tries_out = address.ip().is_loopback() && self.public_url.is_none();
         Ok(AddressPolicy {
             allowed: allowed.collect::<anyhow::Result<_>>()?,
             allows_loopback: tries_out,
@@ -351,8 +343,8 @@ impl Settings {
 
     /// Returns the mailer: an SMTP server, or an outbox of files.
     pub(crate) fn mailer(&self) -> anyhow::Result<Mailer> {
-        let from = self.mail_from.value.as_deref();
-        let Some(url) = self.smtp_url.value.as_deref() else {
+        let from = self.mail_from.as_deref();
+        let Some(url) = self.smtp_url.as_deref() else {
             let from = MailSender::parse(from.unwrap_or("Galley <galley@localhost>"));
             let from = from.context("mail-from")?;
             return Ok(Mailer::Outbox(Outbox::new(self.outbox(), from)));
@@ -366,11 +358,11 @@ impl Settings {
 
     /// Returns the directory for mails if there is no mail server.
     pub(crate) fn outbox(&self) -> PathBuf {
-        self.data_dir.value.join("outbox")
+        self.data_dir.join("outbox")
     }
 
     /// Returns the service's address for clients, if it listens at `address`.
     pub(crate) fn public_url(&self, address: SocketAddr) -> String {
-        self.public_url.value.clone().unwrap_or_else(|| format!("http://{address}"))
+        self.public_url.clone().unwrap_or_else(|| format!("http://{address}"))
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn open(
     environment: &Environment,
     role: Role,
 ) -> anyhow::Result<Database> {
-    make_data_dir(&settings.data_dir.value)?;
+    make_data_dir(&settings.data_dir)?;
     open_url(settings.database()?, settings, environment, role).await
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn options(
 ) -> Options {
     Options {
         url,
-        replica_url: settings.database_read_url.value.clone().filter(|_| role == Role::Server),
+        replica_url: settings.database_read_url.clone().filter(|_| role == Role::Server),
         role,
         program_version: VERSION,
         now: environment.now(),
-        connections: settings.database_connections.value,
+        connections: settings.database_connections,
         write_timeout: WRITE_WAIT_TIMEOUT,
         statement_log: None,
     }

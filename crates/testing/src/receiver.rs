@@ -236,7 +236,7 @@ impl ReceiverState {
             self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
             let behaviour = self.behaviour.lock().clone();
             self.received.lock().push(received.clone());
-            let goes_on = set_behaviour(&mut stream, &behaviour, &received).await;
+            let goes_on = respond(&mut stream, &behaviour, &received).await;
             self.under_way.fetch_sub(1, Ordering::Relaxed);
             if !goes_on? {
                 break;
@@ -247,88 +247,80 @@ impl ReceiverState {
 }
 
 /// Responds to a request as the behaviour says. Returns true if the connection stays open.
-async fn set_behaviour(
+async fn respond(
     stream: &mut TcpStream,
     behaviour: &Behaviour,
     received: &ReceivedRequest,
 ) -> std::io::Result<bool> {
-    let ok = |body: &[u8]| {
-        let mut answer =
-            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
-        answer.extend_from_slice(body);
-        answer
-    };
     match behaviour {
         Behaviour::Status(status) => {
-            stream
-                .write_all(format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").as_bytes())
-                .await?;
+            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(head.as_bytes()).await?;
         }
         Behaviour::Head(status, lines) => {
             let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n{lines}\r\n\r\n");
             stream.write_all(head.as_bytes()).await?;
         }
-        Behaviour::Body(body) => stream.write_all(&ok(body)).await?,
+        Behaviour::Body(body) => stream.write_all(&ok_response(body)).await?,
         Behaviour::Echo => {
             let fields: Vec<String> =
                 received.fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
             let mut body = fields.concat().into_bytes();
             body.extend_from_slice(&received.body);
-            stream.write_all(&ok(&body)).await?;
+            stream.write_all(&ok_response(&body)).await?;
         }
         Behaviour::After(pause) => {
             sleep(*pause).await;
-            stream.write_all(&ok(b"")).await?;
+            stream.write_all(&ok_response(b"")).await?;
         }
-        Behaviour::Raw(bytes) => {
-            stream.write_all(bytes).await?;
-            return Ok(false);
+        _ => return misbehave(stream, behaviour).await,
+    }
+    Ok(true)
+}
+
+/// Sends a response that is broken, slow or endless.
+async fn misbehave(stream: &mut TcpStream, behaviour: &Behaviour) -> std::io::Result<bool> {
+    let head: &[u8] = match behaviour {
+        Behaviour::Raw(bytes) | Behaviour::RawThenStall(bytes) => bytes,
+        Behaviour::OkThenReset => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin",
+        Behaviour::SlowBody => b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n",
+        Behaviour::EndlessBody => b"HTTP/1.1 200 OK\r\n\r\n",
+        Behaviour::EndlessHead => b"HTTP/1.1 200 OK\r\n",
+        Behaviour::CloseAfterAnswer => {
+            b"HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n"
         }
-        Behaviour::RawThenStall(bytes) => {
-            stream.write_all(bytes).await?;
-            return stall(stream).await;
+        _ => b"",
+    };
+    stream.write_all(head).await?;
+    match behaviour {
+        Behaviour::RawThenStall(_) | Behaviour::Stall => stall(stream).await,
+        Behaviour::SlowHead => {
+            drip(stream, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-a: b\r\n\r\n"[..]).await
         }
-        Behaviour::CloseAtOnce | Behaviour::Greet(_) | Behaviour::Close => return Ok(false),
+        Behaviour::SlowBody => drip(stream, &[b'x'; 1_000]).await,
+        Behaviour::EndlessBody => flood(stream, &[b'x'; 8_192]).await,
+        Behaviour::EndlessHead => {
+            flood(stream, b"x-field: value value value value value\r\n").await
+        }
+        Behaviour::EndlessContinue => flood(stream, b"HTTP/1.1 100 Continue\r\n\r\n").await,
         Behaviour::Reset => {
             stream.set_zero_linger()?;
-            return Ok(false);
+            Ok(false)
         }
         Behaviour::OkThenReset => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin").await?;
             // A reset discards bytes that the client has not read yet, so this waits until it has
             // read them.
             sleep(Duration::from_millis(100)).await;
             stream.set_zero_linger()?;
-            return Ok(false);
+            Ok(false)
         }
-        Behaviour::Stall => return stall(stream).await,
-        Behaviour::SlowHead => {
-            return drip(stream, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-a: b\r\n\r\n"[..])
-                .await;
-        }
-        Behaviour::SlowBody => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await?;
-            return drip(stream, &[b'x'; 1_000]).await;
-        }
-        Behaviour::EndlessBody => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-            return flood(stream, &[b'x'; 8_192]).await;
-        }
-        Behaviour::EndlessHead => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\n").await?;
-            return flood(stream, b"x-field: value value value value value\r\n").await;
-        }
-        Behaviour::EndlessContinue => return flood(stream, b"HTTP/1.1 100 Continue\r\n\r\n").await,
-        Behaviour::CloseAfterAnswer => {
-            stream
-                .write_all(
-                    b"HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n",
-                )
-                .await?;
-            return Ok(false);
-        }
+        _ => Ok(false),
     }
-    Ok(true)
+}
+
+fn ok_response(body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
 }
 
 /// Waits until the client closes the connection.

@@ -14,7 +14,8 @@ use galley_storage::{
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::members::{append_member_event, code_hash, create_user, void_invites};
+use crate::operations::invite_revocation::revoke_invites;
+use crate::operations::members::{append_member_event, code_hash, create_user};
 use crate::operations::profile::map_username_taken;
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
@@ -202,7 +203,7 @@ async fn accept_in(
     }
     let version = member.version + 1;
     members::join(tx, workspace, member.id, user.id, version).await?;
-    void_invites(tx, workspace, member.id, now).await?;
+    revoke_invites(tx, workspace, member.id, now).await?;
     let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
     tokens::create(tx, environment, workspace, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };

@@ -29,6 +29,9 @@ use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_field;
 use crate::operations::event;
+use crate::operations::invite_revocation::{
+    INVITE_VALIDITY_MS, revoke_invites, revoke_invites_of_inviter,
+};
 use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
@@ -36,9 +39,6 @@ use crate::secrets::SecretKey;
 
 /// The permission that every operation here requires, except leaving the workspace.
 const REQUIRED_PERMISSION: Permission = Permission::write(Resource::WorkspaceMemberships);
-
-/// The validity of an invite.
-const INVITE_VALIDITY_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
@@ -196,7 +196,7 @@ async fn invite_in(
         // The old invite was not accepted. Its member is reused, so that pieces keep listing it.
         Some(expired) => {
             authority.require_role(&find_role(tx, workspace, expired.role).await?)?;
-            void_invites(tx, workspace, expired.id, now).await?;
+            revoke_invites(tx, workspace, expired.id, now).await?;
             member.id = expired.id;
             member.version = expired.version + 1;
             members::update(tx, workspace, &member).await?;
@@ -311,7 +311,7 @@ async fn change_role_in(
     let member = Member { role: new.id, version: before.version + 1, ..before };
     members::update(tx, workspace, &member).await?;
     if let Some(user) = member.user.as_ref().filter(|_| !new.includes(&old)) {
-        void_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
+        revoke_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
     Ok(member)
 }
@@ -340,9 +340,9 @@ async fn remove_in(
     check_admin_left(tx, workspace, &member, &role).await?;
     if let Some(user) = &member.user {
         tokens::delete_of_user(tx, workspace, user.id).await?;
-        void_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
+        revoke_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
-    void_invites(tx, workspace, id, environment.now()).await?;
+    revoke_invites(tx, workspace, id, environment.now()).await?;
     content_pieces::remove_member(tx, workspace, id).await?;
     members::delete(tx, workspace, id).await?;
     append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
@@ -361,7 +361,7 @@ pub async fn add_without_invite(
     let now = environment.now();
     let user = find_or_create_user(tx, environment, &invitation.email, &invitation.name).await?;
     if let Some(pending) = members::find_pending(tx, workspace, &invitation.email).await? {
-        void_invites(tx, workspace, pending.id, now).await?;
+        revoke_invites(tx, workspace, pending.id, now).await?;
         content_pieces::remove_member(tx, workspace, pending.id).await?;
         members::delete(tx, workspace, pending.id).await?;
         append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &pending)
@@ -423,54 +423,6 @@ pub async fn create_user(
         other => other,
     })?;
     Ok(user)
-}
-
-/// Voids a member's codes, and deletes the queued mails that contain them.
-pub async fn void_invites(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    member: WorkspaceMemberId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    invites::revoke(tx, workspace, member, now).await?;
-    mails::delete_of_member(tx, workspace, member).await?;
-    Ok(())
-}
-
-/// Voids the pending invites of an inviter whose permissions were reduced.
-async fn void_invites_of_inviter(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    inviter: UserId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let since = Timestamp::from_ms(now.ms() - INVITE_VALIDITY_MS);
-    let open = invites::list_pending_by(tx, workspace, inviter, since).await?;
-    void_all_invites(tx, workspace, open, now).await
-}
-
-/// Voids the pending invites of all members with a role, after its permissions were reduced.
-pub async fn void_invites_of_role(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    role: RoleId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let since = Timestamp::from_ms(now.ms() - INVITE_VALIDITY_MS);
-    let open = invites::list_pending_by_role(tx, workspace, role, since).await?;
-    void_all_invites(tx, workspace, open, now).await
-}
-
-async fn void_all_invites(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    members: Vec<WorkspaceMemberId>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    for member in members {
-        void_invites(tx, workspace, member, now).await?;
-    }
-    Ok(())
 }
 
 async fn find_role(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Role, Error> {

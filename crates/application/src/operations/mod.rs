@@ -10,6 +10,7 @@ pub mod content_pieces;
 pub mod deliveries;
 pub mod events;
 pub mod import_sources;
+pub mod invite_revocation;
 pub mod invites;
 pub mod members;
 pub mod profile;

@@ -10,7 +10,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
-use crate::operations::members;
+use crate::operations::invite_revocation;
 use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
@@ -128,7 +128,13 @@ async fn update_in(
     role.version += 1;
     roles::update(tx, workspace, &role).await.map_err(name_taken)?;
     if !role.includes(&before) {
-        members::void_invites_of_role(tx, workspace, role.id, caller.environment().now()).await?;
+        invite_revocation::revoke_invites_of_role(
+            tx,
+            workspace,
+            role.id,
+            caller.environment().now(),
+        )
+        .await?;
     }
     Ok(role)
 }

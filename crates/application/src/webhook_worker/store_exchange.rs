@@ -27,6 +27,7 @@ const FAN_OUT_MAX: usize = 256;
 const LEASE_DURATION: Duration = Duration::from_mins(1);
 
 /// The result of an exchange.
+#[derive(Default)]
 pub(super) struct StoreExchangeResult {
     pub(super) leased: Vec<ClaimedDelivery>,
     /// The results that are not recorded yet, as the transaction yielded to other writers.
@@ -61,6 +62,14 @@ pub(super) async fn run_exchange(
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
 }
 
+async fn has_work(service: &Service, scan_position: Arc<ScanPosition>) -> Result<bool, Error> {
+    let now = service.environment().now();
+    let find_work = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(delivery_queue::has_work(tx, &scan_position, now).await?)
+    };
+    service.database().read("deliveries.has_work", find_work).await
+}
+
 async fn exchange(
     service: &Service,
     scan_position: Arc<ScanPosition>,
@@ -69,19 +78,8 @@ async fn exchange(
     turn: usize,
 ) -> Result<StoreExchangeResult, Error> {
     let environment = service.environment().clone();
-    let now = environment.now();
-    if ask.attempt_results.is_empty() {
-        let scan_position = Arc::clone(&scan_position);
-        let find_work = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(delivery_queue::has_work(tx, &scan_position, now).await?)
-        };
-        if !service.database().read("deliveries.has_work", find_work).await? {
-            return Ok(StoreExchangeResult {
-                leased: Vec::new(),
-                unrecorded: Vec::new(),
-                has_more: false,
-            });
-        }
+    if ask.attempt_results.is_empty() && !has_work(service, Arc::clone(&scan_position)).await? {
+        return Ok(StoreExchangeResult::default());
     }
     let key = service.key().clone();
     let write = async move |tx: &WriteTx<'_>| {
@@ -104,17 +102,9 @@ async fn exchange(
                 ExchangePart::Record if ask.attempt_results.is_empty() => continue,
                 ExchangePart::FanOut | ExchangePart::Claim if !claims => continue,
                 ExchangePart::Record => {
-                    unrecorded = Some(
-                        record_results(
-                            tx,
-                            &mut queues,
-                            &environment,
-                            &key,
-                            &ask.attempt_results,
-                            now,
-                        )
-                        .await?,
-                    );
+                    let results = &ask.attempt_results;
+                    let left = record_results(tx, &mut queues, &environment, &key, results, now);
+                    unrecorded = Some(left.await?);
                 }
                 ExchangePart::FanOut => {
                     has_more_to_fan_out =

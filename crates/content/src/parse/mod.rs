@@ -5,6 +5,7 @@
 //! in `sink` limit the cost of an input to a multiple of its length.
 
 mod attribute_flood;
+mod attributes;
 mod context;
 mod dom;
 mod number;

@@ -3,7 +3,8 @@
 //!
 //! The position of a node in the tree is up to `context`.
 
-use super::dom::{Attribute, Dom, NodeId};
+use super::attributes::Attribute;
+use super::dom::{Dom, NodeId};
 use super::number::leading_integer;
 use super::style::{self, Property};
 use super::table::{self, Columns};

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::dom::{Attribute, Dom, NodeId};
+use super::attributes::Attribute;
+use super::dom::{Dom, NodeId};
 use super::number::leading_integer;
 use super::style::{self, Property};
 use super::tag::ElementKind;

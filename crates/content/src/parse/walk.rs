@@ -3,8 +3,9 @@
 //! The author controls the nesting of a document, so nothing here recurses. An element gets a
 //! `Frame` only if its end must restore something. Of 100,000 nested `<b>`, only one does.
 
+use super::attributes::Attribute;
 use super::context::{Context, OpenNode};
-use super::dom::{Attribute, Dom, NodeId};
+use super::dom::{Dom, NodeId};
 use super::rules::{self, Rule};
 use super::table::{self, Columns};
 use super::tag::ElementKind;

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::dom::{Attribute, Dom, NodeId};
+use super::attributes::Attribute;
+use super::dom::{Dom, NodeId};
 use super::number::leading_integer;
 use super::tag::ElementKind;
 use super::{rules, style, table, whitespace};

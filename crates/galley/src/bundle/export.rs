@@ -5,9 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
-use galley_domain::access_token::ExtensionName;
-use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::text::WebReference;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
@@ -142,59 +139,23 @@ async fn write_manifest(
         },
     };
     folder.write(MANIFEST, &text(&manifest)?);
-    let roles = roles.into_iter().map(|role| format::BundleRole {
-        id: role.id,
-        name: role.name,
-        description: role.description,
-        permissions: role.permissions.iter().map(|one| one.to_string()).collect(),
-        base_type: role.base_type.map(|base| base.as_str().to_owned()),
-    });
-    folder.write("roles.json", &text(&roles.collect::<Vec<_>>())?);
-    let members = members.into_iter().map(|member| format::BundleMember {
-        id: member.id,
-        role_id: member.role,
-        invited_email: member.invited_email.map(EmailAddress::from_stored),
-        invited_name: member.invited_name.map(FullName::from_stored),
-        user: member.user.map(|user| format::BundleUser {
-            id: user.id,
-            email: EmailAddress::from_stored(user.email),
-            username: Username::from_stored(user.username),
-            full_name: FullName::from_stored(user.full_name),
-            avatar: user.avatar.map(WebReference::from_stored),
-        }),
-    });
-    folder.write("members.json", &text(&members.collect::<Vec<_>>())?);
-    let tags = tags.into_iter().map(|tag| format::BundleTag {
-        id: tag.id,
-        label: tag.label,
-        color: tag.color.as_str().to_owned(),
-    });
-    folder.write("tags.json", &text(&tags.collect::<Vec<_>>())?);
-    let variants = variants.into_iter().map(|variant| format::BundleVariant {
-        id: variant.id,
-        key: variant.key,
-        label: variant.label,
-        description: variant.description,
-    });
-    folder.write("variants.json", &text(&variants.collect::<Vec<_>>())?);
+    folder.write("roles.json", &list::<format::BundleRole>(roles)?);
+    folder.write("members.json", &list::<format::BundleMember>(members)?);
+    folder.write("tags.json", &list::<format::BundleTag>(tags)?);
+    folder.write("variants.json", &list::<format::BundleVariant>(variants)?);
     let groups = groups.into_iter().map(|(group, ancestor)| format::BundleGroup {
         id: group.id,
         name: group.name,
         ancestor,
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);
-    let webhooks = webhooks.into_iter().map(|webhook| format::BundleWebhook {
-        id: webhook.id,
-        name: webhook.name,
-        description: webhook.description,
-        url: webhook.url,
-        event: webhook.event.as_str().to_owned(),
-        content_group_id: webhook.content_group_id,
-        extension: webhook.extension.map(ExtensionName::from_stored),
-        enabled: webhook.enabled,
-    });
-    folder.write("webhooks.json", &text(&webhooks.collect::<Vec<_>>())?);
+    folder.write("webhooks.json", &list::<format::BundleWebhook>(webhooks)?);
     Ok(())
+}
+
+/// Returns the JSON text of a list of resources.
+fn list<T: Serialize>(resources: Vec<impl Into<T>>) -> anyhow::Result<String> {
+    text(&resources.into_iter().map(Into::into).collect::<Vec<T>>())
 }
 
 /// Sorts groups by their depth, and then by their ids.

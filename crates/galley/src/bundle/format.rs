@@ -7,16 +7,17 @@ use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::role::RoleName;
-use galley_domain::tag::TagLabel;
+use galley_domain::role::{Role, RoleName};
+use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::{ContentPieceOverrides, VariantKey, VariantLabel};
-use galley_domain::webhook::{WebhookName, WebhookUrl};
+use galley_domain::variant::{ContentPieceOverrides, Variant, VariantKey, VariantLabel};
+use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
     WebhookId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::members::Member;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -276,5 +277,67 @@ impl BundleOverride {
 
     pub(super) fn into_overrides(self) -> ContentPieceOverrides {
         with_fields_of!(self => ContentPieceOverrides {})
+    }
+}
+
+impl From<Role> for BundleRole {
+    fn from(role: Role) -> Self {
+        Self {
+            id: role.id,
+            name: role.name,
+            description: role.description,
+            permissions: role.permissions.iter().map(|one| one.to_string()).collect(),
+            base_type: role.base_type.map(|base| base.as_str().to_owned()),
+        }
+    }
+}
+
+impl From<Member> for BundleMember {
+    fn from(member: Member) -> Self {
+        Self {
+            id: member.id,
+            role_id: member.role,
+            invited_email: member.invited_email.map(EmailAddress::from_stored),
+            invited_name: member.invited_name.map(FullName::from_stored),
+            user: member.user.map(|user| BundleUser {
+                id: user.id,
+                email: EmailAddress::from_stored(user.email),
+                username: Username::from_stored(user.username),
+                full_name: FullName::from_stored(user.full_name),
+                avatar: user.avatar.map(WebReference::from_stored),
+            }),
+        }
+    }
+}
+
+impl From<Tag> for BundleTag {
+    fn from(tag: Tag) -> Self {
+        Self { id: tag.id, label: tag.label, color: tag.color.as_str().to_owned() }
+    }
+}
+
+impl From<Variant> for BundleVariant {
+    fn from(variant: Variant) -> Self {
+        Self {
+            id: variant.id,
+            key: variant.key,
+            label: variant.label,
+            description: variant.description,
+        }
+    }
+}
+
+impl From<Webhook> for BundleWebhook {
+    fn from(webhook: Webhook) -> Self {
+        Self {
+            id: webhook.id,
+            name: webhook.name,
+            description: webhook.description,
+            url: webhook.url,
+            event: webhook.event.as_str().to_owned(),
+            content_group_id: webhook.content_group_id,
+            extension: webhook.extension.map(ExtensionName::from_stored),
+            enabled: webhook.enabled,
+        }
     }
 }

@@ -6,9 +6,11 @@
 //! and deliveries: only backups do.
 
 mod export;
+mod files;
 mod format;
 pub(crate) mod manifest;
 mod restore;
+mod workspace_manifest;
 
 pub(crate) use export::export;
 pub(crate) use manifest::is_bundle;

@@ -176,6 +176,16 @@ fn rows<T: DeserializeOwned>(
     read
 }
 
+fn html_of(post: &GhostPost) -> Result<String, &'static str> {
+    match &post.html {
+        Some(html) => Ok(html.replace(SITE_PLACEHOLDER, "")),
+        None if post.lexical.is_some() || post.mobiledoc.is_some() => {
+            Err("its text is only in Ghost's own format (lexical or mobiledoc), not in HTML")
+        }
+        None => Ok(String::new()),
+    }
+}
+
 fn raw(
     post: &GhostPost,
     tags: &[&GhostTag],
@@ -184,15 +194,7 @@ fn raw(
 ) -> Result<RawPiece, String> {
     let mut findings = Vec::new();
     let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
-    let html = match &post.html {
-        Some(html) => html.replace(SITE_PLACEHOLDER, ""),
-        None if post.lexical.is_some() || post.mobiledoc.is_some() => {
-            return Err(format!(
-                "{slug}: its text is only in Ghost's own format (lexical or mobiledoc), not in HTML"
-            ));
-        }
-        None => String::new(),
-    };
+    let html = html_of(post).map_err(|problem| format!("{slug}: {problem}"))?;
     if post.html.as_deref().is_some_and(|html| html.contains(SITE_PLACEHOLDER)) {
         findings.push(Finding::assumed("addresses of the site itself, as relative to its root"));
     }

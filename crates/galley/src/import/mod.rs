@@ -13,6 +13,7 @@ mod front_matter;
 mod ghost;
 mod hash;
 mod html;
+mod line_counting;
 mod load;
 pub(crate) mod markdown;
 mod raw;
@@ -76,11 +77,11 @@ pub(crate) async fn run(
         Some(url) => {
             let token = arguments.token.as_deref().context("--url requires --token")?;
             let place = ServerDestination::new(url, token)?;
-            load(place, arguments, labels, found).await
+            Box::pin(load(place, arguments, labels, found)).await
         }
         None => {
             let place = DatabaseDestination::open(settings, arguments.workspace.as_deref()).await?;
-            load(place, arguments, labels, found).await
+            Box::pin(load(place, arguments, labels, found)).await
         }
     }
 }

@@ -154,24 +154,8 @@ impl RawPiece {
             ContentForm::Json => json,
             ContentForm::Html => tree.to_html(),
         };
-        let max = ServerLimits::default().content_size_limit;
-        // JSON is usually longer than the HTML of the same text, but escaped characters are longer
-        // in HTML.
-        if content.len() > max / 6 {
-            let size = tree.to_html().len();
-            if size > max {
-                return Err(format!(
-                    "the text has {size} bytes of HTML, more than the limit of {max}"
-                ));
-            }
-        }
-        let date = match &self.date {
-            Some(text) => Some(
-                Timestamp::parse_iso8601(&to_iso8601(text))
-                    .map_err(|_| format!("date {text:?} is not an ISO 8601 date or date-time"))?,
-            ),
-            None => None,
-        };
+        check_size(&tree, content.len())?;
+        let date = self.date.as_deref().map(parse_date).transpose()?;
         let title = self.title.take().unwrap_or_else(|| {
             self.findings.push(Finding::assumed("a title from the slug"));
             self.slug.clone()
@@ -249,6 +233,23 @@ fn optional<T>(
     parse: impl Fn(String) -> Result<T, Invalid>,
 ) -> Result<Option<T>, String> {
     text.map(|text| valid(what, parse(text))).transpose()
+}
+
+/// Rejects a tree whose HTML exceeds the limit of a request. `size` is that of its JSON or HTML.
+fn check_size(tree: &Tree, size: usize) -> Result<(), String> {
+    let max = ServerLimits::default().content_size_limit;
+    // JSON is usually longer than the HTML of the same text, but escaped characters are longer in
+    // HTML.
+    let size = if size > max / 6 { tree.to_html().len() } else { size };
+    if size > max {
+        return Err(format!("the text has {size} bytes of HTML, more than the limit of {max}"));
+    }
+    Ok(())
+}
+
+fn parse_date(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_iso8601(&to_iso8601(text))
+        .map_err(|_| format!("date {text:?} is not an ISO 8601 date or date-time"))
 }
 
 fn valid<T>(what: &str, value: Result<T, Invalid>) -> Result<T, String> {

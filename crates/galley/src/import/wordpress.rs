@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use galley_content::{ContentLimits, Tree};
-use memchr::memchr_iter;
 use quick_xml::escape::{resolve_html5_entity, resolve_xml_entity};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -17,6 +16,7 @@ use serde_json::{Map, Value};
 use super::autop;
 use super::findings::Finding;
 use super::raw::{PublishingState, RawPiece, SourceBody};
+use crate::import::line_counting::LineCountingReader;
 
 /// The limit of text in one element, in bytes.
 const TEXT_SIZE_LIMIT: usize = 32 * 1024 * 1024;
@@ -287,66 +287,24 @@ impl ExportedItem {
     }
 }
 
-fn left_out(what: &str) -> ItemOutcome {
-    ItemOutcome::LeftOut(Finding::left_out(what))
-}
-
 fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     if let Some((line, problem)) = item.problem {
         return ItemOutcome::Problem(line, problem);
     }
-    let kind = item.text("wp:post_type").to_owned();
-    match (kind.as_str(), item.text("wp:status")) {
-        ("attachment", _) => {
-            return left_out("attachments (links to them are unchanged)");
-        }
-        ("post" | "page", status @ ("trash" | "auto-draft" | "inherit")) => {
-            return left_out(&format!("{kind}s of the status {status}"));
-        }
-        ("post" | "page", _) => {}
-        (other, _) => return left_out(&format!("items of the type {other}")),
+    let kind = item.text("wp:post_type");
+    if let Some(finding) = left_out_finding(kind, item.text("wp:status")) {
+        return ItemOutcome::LeftOut(finding);
     }
     let id = item.text("wp:post_id");
     if id.is_empty() {
         return ItemOutcome::Problem(item.line, "an item has no wp:post_id".to_owned());
     }
     let mut findings = Vec::new();
-    let (mut rest, mut tags) = (Map::new(), Vec::new());
-    for term in &item.categories {
-        let name = plain_text(&term.name);
-        match term.domain.as_str() {
-            // WordPress assigns this category to every post that has none.
-            "category" if name == "Uncategorized" => {}
-            "category" | "post_tag" if !name.is_empty() && !tags.contains(&name) => tags.push(name),
-            "category" | "post_tag" => {}
-            other => {
-                let list = rest.entry(other.to_owned()).or_insert_with(|| Value::Array(Vec::new()));
-                if let Some(list) = list.as_array_mut() {
-                    list.push(Value::from(name));
-                }
-            }
-        }
-    }
+    let mut rest = Map::new();
+    let tags = collect_terms(&item.categories, &mut rest);
     let status = item.text("wp:status");
     let is_protected = !item.text("wp:post_password").is_empty();
-    let state = match status {
-        "publish" if is_protected => PublishingState::PasswordProtected,
-        "publish" => PublishingState::Published,
-        "future" => PublishingState::Scheduled,
-        "private" => PublishingState::Private,
-        _ => PublishingState::Draft,
-    };
-    let mut keep = |name: &str, value: &str| {
-        if !value.is_empty() {
-            rest.insert(name.to_owned(), Value::from(value));
-        }
-    };
-    keep("type", if kind == "page" { "page" } else { "" });
-    keep("status", if status == "publish" { "" } else { status });
-    keep("link", item.text("link"));
-    keep("parent", item.text("wp:post_parent").trim_start_matches('0'));
-    keep("password", if is_protected { "yes" } else { "" });
-    keep("sticky", item.text("wp:is_sticky").trim_start_matches('0'));
+    add_metadata(&item, &mut rest);
     let login = item.text("dc:creator");
     let author = site.authors.get(login).map_or(login, String::as_str).to_owned();
     let authors: Vec<String> = Some(author).filter(|name| !name.is_empty()).into_iter().collect();
@@ -388,12 +346,72 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
         canonical: item.meta("_yoast_wpseo_canonical").map(ToOwned::to_owned),
         tags,
         authors,
-        state,
+        state: publishing_state(status, is_protected),
         rest,
         body: SourceBody::Html(html),
         findings,
         ..RawPiece::default()
     }))
+}
+
+/// Returns the finding for an item that is no post or page, or that was deleted.
+fn left_out_finding(kind: &str, status: &str) -> Option<Finding> {
+    let what = match (kind, status) {
+        ("attachment", _) => "attachments (links to them are unchanged)".to_owned(),
+        ("post" | "page", "trash" | "auto-draft" | "inherit") => {
+            format!("{kind}s of the status {status}")
+        }
+        ("post" | "page", _) => return None,
+        (other, _) => format!("items of the type {other}"),
+    };
+    Some(Finding::left_out(what))
+}
+
+/// Returns the labels of categories and tags. Terms of other taxonomies are added to `rest`.
+fn collect_terms(terms: &[Term], rest: &mut Map<String, Value>) -> Vec<String> {
+    let mut tags = Vec::new();
+    for term in terms {
+        let name = plain_text(&term.name);
+        match term.domain.as_str() {
+            // WordPress assigns this category to every post that has none.
+            "category" if name == "Uncategorized" => {}
+            "category" | "post_tag" if !name.is_empty() && !tags.contains(&name) => tags.push(name),
+            "category" | "post_tag" => {}
+            other => {
+                let list = rest.entry(other.to_owned()).or_insert_with(|| Value::Array(Vec::new()));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(Value::from(name));
+                }
+            }
+        }
+    }
+    tags
+}
+
+/// Adds the metadata that no field of a piece holds.
+fn add_metadata(item: &ExportedItem, rest: &mut Map<String, Value>) {
+    let (kind, status) = (item.text("wp:post_type"), item.text("wp:status"));
+    let mut keep = |name: &str, value: &str| {
+        if !value.is_empty() {
+            rest.insert(name.to_owned(), Value::from(value));
+        }
+    };
+    keep("type", if kind == "page" { "page" } else { "" });
+    keep("status", if status == "publish" { "" } else { status });
+    keep("link", item.text("link"));
+    keep("parent", item.text("wp:post_parent").trim_start_matches('0'));
+    keep("password", if item.text("wp:post_password").is_empty() { "" } else { "yes" });
+    keep("sticky", item.text("wp:is_sticky").trim_start_matches('0'));
+}
+
+fn publishing_state(status: &str, is_protected: bool) -> PublishingState {
+    match status {
+        "publish" if is_protected => PublishingState::PasswordProtected,
+        "publish" => PublishingState::Published,
+        "future" => PublishingState::Scheduled,
+        "private" => PublishingState::Private,
+        _ => PublishingState::Draft,
+    }
 }
 
 /// Returns the plain text of a value that WordPress stores as HTML.
@@ -471,38 +489,4 @@ fn percent_decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text)
         .decode_utf8()
         .map_or_else(|_| text.to_owned(), Cow::into_owned)
-}
-
-/// A reader that counts lines.
-struct LineCountingReader<R> {
-    inner: R,
-    line: usize,
-}
-
-impl<R> LineCountingReader<R> {
-    fn new(inner: R) -> Self {
-        Self { inner, line: 1 }
-    }
-}
-
-impl<R: BufRead> std::io::Read for LineCountingReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.line += memchr_iter(b'\n', &buffer[..count]).count();
-        Ok(count)
-    }
-}
-
-impl<R: BufRead> BufRead for LineCountingReader<R> {
-    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        if let Ok(bytes) = self.inner.fill_buf() {
-            let amount = amount.min(bytes.len());
-            self.line += memchr_iter(b'\n', &bytes[..amount]).count();
-        }
-        self.inner.consume(amount);
-    }
 }

@@ -113,7 +113,9 @@ fn flags_override_variables_and_variables_override_the_file() {
     let mut with_variable = galley(&store);
     with_variable.env("GALLEY_LISTEN", "127.0.0.1:1002");
     assert!(listen(config(with_variable.arg("config"))).contains("127.0.0.1:1002"));
-    with_variable.env("GALLEY_KEY", "").env("GALLEY_PUBLIC_URL", "").env("GALLEY_DATABASE_URL", "");
+    for name in ["KEY", "PUBLIC_URL", "DATABASE_URL", "RATE_LIMIT"] {
+        with_variable.env(format!("GALLEY_{name}"), "");
+    }
     let unset = config(&mut with_variable);
     assert!(unset.contains("galley.key in the data directory"), "{unset}");
     with_variable.args(["--listen", "127.0.0.1:1003"]);
@@ -150,9 +152,11 @@ fn the_database_password_is_not_printed() {
 fn errors_are_one_line_with_the_right_exit_status() {
     let store = TestStore::sqlite();
     write(&store.directory().join("bad.toml"), "listen = \"127.0.0.1:1\"\n\nlisten-on = 3\n");
+    write(&store.directory().join("number.toml"), "rate-limit = \"x\"\n");
     write(&store.directory().join("not-a-directory"), "");
     for (arguments, status, says) in [
         (vec!["--config", "bad.toml", "config"], 1, "bad.toml:3"),
+        (vec!["--config", "number.toml", "config"], 1, "number.toml: invalid value 'x'"),
         (vec!["--config", "none.toml", "config"], 1, "none.toml"),
         (vec!["--database-url", "mysql://x", "serve"], 1, "postgres://"),
         (vec!["--data-dir", "not-a-directory/x", "serve"], 1, "not-a-directory"),

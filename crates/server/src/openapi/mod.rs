@@ -5,8 +5,12 @@
 
 mod conditions;
 mod examples;
+mod headers;
+mod links;
+mod problems;
 mod rules;
 mod shape;
+mod tags;
 mod webhooks;
 
 pub(crate) use rules::complete;

@@ -1,15 +1,21 @@
 //! The common parts of operations: headers, conditional requests and problem responses.
 
 use axum::http::StatusCode;
-use galley_api_types::problem::{Issue, ProblemBody, Step};
+use galley_api_types::problem::ProblemBody;
 use galley_api_types::{content, schemas};
-use galley_application::{Reason, Rejection};
+use galley_application::Reason;
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{conditions, examples, shape, webhooks};
 use crate::describe::{EndpointFacts, HandlerFacts};
-use crate::problem::{Problem, texts};
+use crate::openapi::headers::{
+    RATE_LIMIT_HEADERS, headers, optional_header, parameters, refer_to_headers,
+};
+use crate::openapi::links::{has_parameter, link_created_resources};
+use crate::openapi::problems::{documented_reasons, problem_response};
+use crate::openapi::tags::{API_DESCRIPTION, TAGS};
+use crate::problem::texts;
 
 const JSON: &str = "application/json";
 
@@ -22,49 +28,6 @@ const TOKEN_SCHEME: &str = "accessToken";
 
 /// The fields that examples show only in responses to creations.
 const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
-
-/// The groups of endpoints: the first segment of the path, the name and the description.
-const TAGS: [(&str, &str, &str); 19] = [
-    (
-        "content-pieces",
-        "Content pieces",
-        "Articles, posts and other content, with metadata and variants.",
-    ),
-    ("content-groups", "Content groups", "The tree of groups that hold pieces."),
-    ("tags", "Tags", "Labels with a color for pieces."),
-    ("variants", "Variants", "Alternative versions of pieces, such as languages."),
-    ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),
-    ("invites", MEMBERSHIPS, ""),
-    ("invite", MEMBERSHIPS, ""),
-    ("roles", "Roles", "Named sets of permissions for members."),
-    (
-        "tokens",
-        "Tokens",
-        "Access tokens for programs. A token has at most the permissions of its member.",
-    ),
-    ("profile", "Profile", "The user of the token."),
-    ("workspace", "Workspace", "The workspace of the token."),
-    ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
-    ("events", "Events", "The changes in the workspace, in the order of their commits."),
-    ("", SERVICE, ""),
-    ("healthz", SERVICE, "The service itself: health, documentation. Requires no token."),
-    ("readyz", SERVICE, ""),
-    ("openapi.json", SERVICE, ""),
-    ("docs", SERVICE, ""),
-    ("problems", SERVICE, ""),
-];
-
-const SERVICE: &str = "Service";
-
-const MEMBERSHIPS: &str = "Workspace memberships";
-
-const API_DESCRIPTION: &str = "\
-    A self-hosted service for content-management and publishing workspaces: content pieces in \
-    groups, with tags and variants, by members with roles, and webhooks for changes.\n\nUnknown \
-    fields and unknown query parameters are ignored, and every path works with and without a \
-    slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
-    are opaque, and a malformed one gets the same response as one that does not exist. These \
-    paths change by addition only: clients must accept fields that are not described here.";
 
 /// Completes the document that utoipa generates from the routes.
 pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
@@ -497,154 +460,6 @@ impl OperationContext<'_> {
     }
 }
 
-/// Adds links to the responses to creations: the operations that read and delete the new resource.
-fn link_created_resources(paths: &mut Value) {
-    let items = paths.as_object_mut().into_iter().flatten();
-    for item in items.map(|(_, item)| item) {
-        let links: Map<String, Value> = ["get", "delete"]
-            .into_iter()
-            .filter_map(|method| Some((method, item.get(method)?)))
-            .filter(|(_, operation)| has_parameter(operation, "id"))
-            .map(|(method, operation)| {
-                let operation = &operation["operationId"];
-                let parameters = json!({"id": "$response.body#/id"});
-                let link = json!({"operationId": operation, "parameters": parameters});
-                (method.to_owned(), link)
-            })
-            .collect();
-        let made = item.pointer_mut("/post/responses/201");
-        if let Some(made) = made.filter(|_| !links.is_empty()) {
-            made["links"] = Value::Object(links);
-        }
-    }
-}
-
-fn has_parameter(operation: &Value, name: &str) -> bool {
-    let parameters = operation["parameters"].as_array().into_iter().flatten();
-    parameters.into_iter().any(|parameter| parameter["name"] == name)
-}
-
-/// Parses the reasons in an annotation: the description of a response, separated by commas.
-fn documented_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
-    let names = names.as_str().unwrap_or_default().split(',').map(str::trim);
-    let reason = |name: &str| {
-        let known = Reason::ALL
-            .iter()
-            .find(|reason| reason.as_str() == name && texts(**reason).status.as_str() == status);
-        *known.unwrap_or_else(|| panic!("{path}: {name:?} is no reason of the status {status}"))
-    };
-    names.map(reason).collect()
-}
-
-/// Returns the problem response of this status with these possible reasons, and its component name.
-fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
-    let name = reasons.iter().map(|reason| format!("{reason:?}")).collect::<Vec<_>>().join("Or");
-    let lines = reasons.iter().map(|reason| {
-        let (name, title) = (reason.as_str(), texts(*reason).title);
-        format!("[`{name}`](/problems/{name}): {title}.")
-    });
-    let examples: Map<String, Value> = reasons
-        .iter()
-        .map(|&reason| (reason.as_str().to_owned(), problem_example(reason)))
-        .collect();
-    let mut names = vec!["X-Request-Id", "Cache-Control"];
-    match status {
-        StatusCode::UNAUTHORIZED => names.push("WWW-Authenticate"),
-        StatusCode::TOO_MANY_REQUESTS
-        | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::INSUFFICIENT_STORAGE => names.push("Retry-After"),
-        _ => {}
-    }
-    let mut headers = refer_to_headers(&names);
-    if status == StatusCode::TOO_MANY_REQUESTS {
-        for name in RATE_LIMIT_HEADERS {
-            headers[name] = optional_header(name);
-        }
-    }
-    let response = json!({
-        "description": lines.collect::<Vec<_>>().join(" "),
-        "headers": headers,
-        "content": {
-            "application/problem+json": {
-                "schema": {"$ref": "#/components/schemas/Problem"},
-                "examples": examples,
-            },
-        },
-    });
-    (name, response)
-}
-
-fn problem_example(reason: Reason) -> Value {
-    let mut problem = Rejection::new(reason, texts(reason).cause.replace('`', ""));
-    if reason == Reason::Validation {
-        let required = galley_domain::Invalid::new("required", "is required");
-        problem =
-            Rejection::of_issues(vec![Issue::new(vec![Step::Field("id".to_owned())], &required)]);
-    } else if reason == Reason::UnknownReference {
-        let path = vec![Step::Field("tags".to_owned()), Step::Item(1)];
-        problem = Rejection::of_issues(vec![Issue::unknown_reference(path, "tag")]);
-    }
-    let json = Problem::from(problem).to_json("01a1fc13012e52d457d806ffae31da64");
-    let value: Value = serde_json::from_str(&json).expect("a problem is JSON");
-    json!({"summary": texts(reason).title, "value": value})
-}
-
-fn refer_to_headers(names: &[&str]) -> Value {
-    let refer =
-        |name: &&str| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")}));
-    Value::Object(names.iter().map(refer).collect())
-}
-
-/// The response headers: name, description and example.
-const HEADERS: [(&str, &str, &str); 13] = [
-    (
-        "X-Request-Id",
-        "The request's id: that of the request if it has 1 to 128 visible ASCII characters, \
-         otherwise a new one. It is logged.",
-        "01a1fc13012e52d457d806ffae31da64",
-    ),
-    ("Cache-Control", "The caching rules for the response.", "private, no-cache"),
-    (
-        "ETag",
-        "The version of the resource and a hash of this representation of it.",
-        "\"3.lQ0xRcq1uBxWJ5f2\"",
-    ),
-    (
-        "Vary",
-        "The request headers on which the response depends.",
-        "authorization, accept-encoding",
-    ),
-    ("Location", "The URL of the new resource.", "/tags?id=tag_01kah3v9k8d4x7w2m5n6p8q9rs"),
-    (
-        "Link",
-        "The URL of the next page; absent on the last page.",
-        "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
-    ),
-    ("Preference-Applied", "The preference that was applied.", "return=representation"),
-    ("Age", "With `Prefer: max-age`: the maximum age of the response in seconds.", "1"),
-    ("WWW-Authenticate", "The authentication scheme.", "Bearer"),
-    ("Retry-After", "The seconds to wait before a retry.", "5"),
-    ("RateLimit", "The remaining quota.", "\"default\";r=0;t=30"),
-    ("RateLimit-Policy", "The limit.", "\"default\";q=600;w=60"),
-    ("Idempotency-Replayed", "The response is that of an earlier request with this key.", "true"),
-];
-
-/// The headers that are present if the operator limits the rate of requests by a token.
-const RATE_LIMIT_HEADERS: &[&str] = &["RateLimit", "RateLimit-Policy"];
-
-/// Returns the components of the headers that are present in every response that lists them.
-fn headers() -> Value {
-    let sometimes = ["Age", "Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
-    let always = |name: &&str| !sometimes.contains(name);
-    let names = HEADERS.iter().map(|(name, ..)| *name).filter(always);
-    Value::Object(names.map(|name| (name.to_owned(), header(name, true))).collect())
-}
-
-/// Returns the description of an optional header.
-fn optional_header(name: &str) -> Value {
-    header(name, false)
-}
-
 /// Removes the fields from an example that are shown once.
 fn remove_creation_only_fields(example: &mut Value) {
     match example {
@@ -654,55 +469,4 @@ fn remove_creation_only_fields(example: &mut Value) {
         }
         _ => {}
     }
-}
-
-fn header(name: &str, required: bool) -> Value {
-    let known = HEADERS.iter().find(|(known, ..)| *known == name);
-    let (_, about, example) = known.unwrap_or_else(|| panic!("{name} has no line in HEADERS"));
-    json!({
-        "description": about,
-        "required": required,
-        "schema": {"type": "string", "examples": [example]},
-    })
-}
-
-/// Returns the header parameters that several operations share.
-fn parameters() -> Value {
-    let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
-    let tag = json!({"type": "string", "examples": ["\"3.lQ0xRcq1uBxWJ5f2\""]});
-    json!({
-        "IfNoneMatch": header(
-            "If-None-Match",
-            "The entity tags of the client's copies: if one is current, the response is 304 \
-             without a body.",
-            tag.clone(),
-        ),
-        "IfMatch": header(
-            "If-Match",
-            "The entity tags of the version to change. If the resource has another version, \
-             nothing is changed and the response is 412. `*` matches any version.",
-            tag,
-        ),
-        "Prefer": header(
-            "Prefer",
-            "`return=representation`: the response contains the whole resource (RFC 7240).",
-            json!({"type": "string", "examples": ["return=representation"]}),
-        ),
-        "PreferMaxAge": header(
-            "Prefer",
-            "`max-age=SECONDS`: the response may be up to this many seconds old (RFC 7240), if the \
-             service has a replica. `Age` and `Preference-Applied` then indicate a response that \
-             may be stale.",
-            json!({"type": "string", "examples": ["max-age=10"]}),
-        ),
-        "IdempotencyKey": header(
-            "Idempotency-Key",
-            "A unique key chosen by the client. A repeated request with the same key and body \
-             within 24 hours returns the first successful response and changes nothing.",
-            json!({
-                "type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\t\x20-\x7e]+$",
-                "examples": ["order-17"],
-            }),
-        ),
-    })
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
-use galley_storage::{Tx, ordering};
+use galley_storage::{Tx, order_key_spread};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{TestStore, on_both_engines};
 use proptest::prelude::*;
@@ -826,7 +826,7 @@ impl<'s> WorkspaceModel<'s> {
         let started = Instant::now();
         let workspace = self.workspace;
         let is_pending = async move |tx: &Tx<'_>| {
-            let pending = ordering::pending_spreads(tx, None).await?;
+            let pending = order_key_spread::pending_spreads(tx, None).await?;
             Ok(pending.iter().any(|one| one.workspace == workspace))
         };
         while self.service.read(is_pending).await {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_storage::{Tx, ordering};
+use galley_storage::{Tx, order_key_spread};
 use galley_testing::reliability_suite::size;
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ async fn long_keys_from_zigzag_inserts_are_spread_out(store: TestStore) {
     assert_eq!(slugs(&service, "").await, expected_left);
     assert!(longest < 256, "{longest}");
     let started = Instant::now();
-    let pending = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
+    let pending = async |tx: &Tx<'_>| order_key_spread::pending_spreads(tx, None).await;
     while !service.read(pending).await.is_empty() {
         assert!(started.elapsed() < Duration::from_secs(30), "keys stay long");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -240,6 +240,30 @@ async fn summarize_leases(
     .await
 }
 
+/// Reads a delivery. The caller adds the lease, the webhook's URL and its secret.
+fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<ClaimedDelivery> {
+    let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
+    Ok(ClaimedDelivery {
+        workspace: queue.workspace,
+        webhook: queue.webhook,
+        id: row.parse(0)?,
+        lease: String::new(),
+        session: String::new(),
+        until: now,
+        health: queue.state.health,
+        url: String::new(),
+        sealed_secret: None,
+        event: row.parse(1)?,
+        event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
+        sequence: row.opt_int(3)?,
+        happened_at: row.time(6)?,
+        data: data.map(|data| with_custom_data(data, custom_data)),
+        attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
+        log: row.opt_owned(5)?,
+        is_test: row.int(9)? == Lane::Test.number(),
+    })
+}
+
 /// Returns due deliveries of a queue that are not leased: samples first, then from the other lanes
 /// in turn.
 async fn due_deliveries(
@@ -272,30 +296,7 @@ async fn due_deliveries(
          ORDER BY due.lane, due.due_at_ms"
     );
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
-    let read = |row: &Row<'_>| {
-        let number = row.int(9)?;
-        let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
-        let leased = ClaimedDelivery {
-            workspace: queue.workspace,
-            webhook: queue.webhook,
-            id: row.parse(0)?,
-            lease: String::new(),
-            session: String::new(),
-            until: now,
-            health: queue.state.health,
-            url: String::new(),
-            sealed_secret: None,
-            event: row.parse(1)?,
-            event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
-            sequence: row.opt_int(3)?,
-            happened_at: row.time(6)?,
-            data: data.map(|data| with_custom_data(data, custom_data)),
-            attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
-            log: row.opt_owned(5)?,
-            is_test: number == Lane::Test.number(),
-        };
-        Ok((number, row.time(7)?, leased))
-    };
+    let read = |row: &Row<'_>| Ok((row.int(9)?, row.time(7)?, read_claimed(row, queue, now)?));
     let params = params![queue.workspace, queue.webhook, now, limit, queue.state.due_from];
     let mut by_lane = Lane::ALL.map(|_| Vec::new());
     for (number, due_at, leased) in tx.query(&sql, params, read).await? {

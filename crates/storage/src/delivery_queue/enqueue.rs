@@ -10,7 +10,7 @@ use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
 use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
-use crate::engine::transaction::WriteTx;
+use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
 use crate::tables::webhooks;
 
@@ -42,6 +42,20 @@ pub async fn fan_out(
     Ok(more || left == 0)
 }
 
+/// Returns the sequences and ids of the first events of a run.
+async fn first_events(
+    tx: &Tx<'_>,
+    matched: &PendingFanOut,
+    count: usize,
+) -> Result<Vec<(i64, EventId)>> {
+    let sql = "SELECT sequence, id FROM events
+         WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
+         ORDER BY sequence LIMIT ?4";
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let params = params![matched.workspace, matched.first_sequence, matched.last_sequence, count];
+    tx.query(sql, params, |row| Ok((row.int(0)?, row.parse(1)?))).await
+}
+
 /// Creates deliveries for the next events of a run, or for the next event and some of its webhooks.
 /// Returns true if the run is complete.
 async fn fan_out_run(
@@ -56,20 +70,7 @@ async fn fan_out_run(
     let waiting = matched.webhooks.get(*done..).unwrap_or_default();
     let webhooks = &waiting[..waiting.len().min((*left).max(1))];
     let count = if *done == 0 { (*left / webhooks.len().max(1)).max(1) } else { 1 };
-    let events = tx
-        .query(
-            "SELECT sequence, id FROM events
-             WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
-             ORDER BY sequence LIMIT ?4",
-            params![
-                *workspace,
-                matched.first_sequence,
-                matched.last_sequence,
-                i64::try_from(count).unwrap_or(i64::MAX)
-            ],
-            |row| Ok((row.int(0)?, row.parse::<EventId>(1)?)),
-        )
-        .await?;
+    let events = first_events(tx, &matched, count).await?;
     *left = left.saturating_sub(events.len().max(1) * webhooks.len());
     let locked = queues.lock(tx, *workspace, webhooks).await?;
     let sending = webhooks::find_sending(tx, *workspace, webhooks).await?;
@@ -118,8 +119,19 @@ async fn fan_out_run(
     let last = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
     let (next, done) =
         if webhooks.len() < waiting.len() { (last, done + webhooks.len()) } else { (last + 1, 0) };
+    save_progress(tx, &matched, next, done).await
+}
+
+/// Stores the next event of a run, and the number of webhooks that are done with it. Deletes a
+/// complete run, and returns true then.
+async fn save_progress(
+    tx: &WriteTx<'_>,
+    matched: &PendingFanOut,
+    next: i64,
+    done: usize,
+) -> Result<bool> {
     let done = i64::try_from(done).map_err(Error::corrupt)?;
-    let key = params![matched.id, event_type.as_str(), matched.part, next, done];
+    let key = params![matched.id, matched.event_type.as_str(), matched.part, next, done];
     if next > matched.last_sequence {
         let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2 AND part = ?3";
         tx.execute(sql, &key[..3], Affects::Nothing).await?;

@@ -9,9 +9,8 @@ use super::slice::until_contended;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
 use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
-use crate::engine::row::Row;
 use crate::engine::sql_list::in_list;
-use crate::engine::transaction::WriteTx;
+use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
 
 /// The result of an attempt to deliver.
@@ -102,6 +101,21 @@ pub async fn record_results(
     Ok(recorded)
 }
 
+/// Returns the leases of the deliveries in `results` that are still held.
+async fn held_leases(
+    tx: &Tx<'_>,
+    queue: &WebhookQueue,
+    results: &[(&AttemptResult, f64)],
+) -> Result<Vec<(DeliveryId, String)>> {
+    let mut params = vec![Value::from(queue.workspace), Value::from(queue.webhook)];
+    let listed = in_list("delivery_id", results.iter().map(|(one, _)| one.delivery), &mut params);
+    let sql = format!(
+        "SELECT delivery_id, lease FROM delivery_leases
+         WHERE workspace_id = ?1 AND webhook_id = ?2{listed}"
+    );
+    tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+}
+
 /// Records the results of one queue, each with a random number. Returns the number of recorded
 /// ones.
 async fn record_for_queue(
@@ -111,15 +125,7 @@ async fn record_for_queue(
     now: Timestamp,
 ) -> Result<(WebhookQueue, usize, Option<ReceiverState>)> {
     let (workspace, webhook) = (queue.workspace, queue.webhook);
-    let mut params = vec![Value::from(workspace), Value::from(webhook)];
-    let ids = results.iter().map(|(one, _)| one.delivery);
-    let listed = in_list("delivery_id", ids, &mut params);
-    let sql = format!(
-        "SELECT delivery_id, lease FROM delivery_leases
-         WHERE workspace_id = ?1 AND webhook_id = ?2{listed}"
-    );
-    let read = |row: &Row<'_>| Ok((row.parse::<DeliveryId>(0)?, row.text(1)?.to_owned()));
-    let held = tx.query(&sql, &params, read).await?;
+    let held = held_leases(tx, &queue, &results).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut ends: Vec<bool> = Vec::new();

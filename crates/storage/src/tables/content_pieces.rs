@@ -19,6 +19,9 @@ use crate::engine::row::Row;
 use crate::engine::sql_list::{comma_separated, in_list};
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
+use crate::tables::content_piece_reference_rows::{
+    delete_members, delete_tags, insert_members, insert_tags,
+};
 use crate::tables::content_piece_variants;
 
 macro_rules! columns {
@@ -477,46 +480,4 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         Value::from(comma_separated(&fields.members)),
         Value::from(piece.placed_at),
     ]);
-}
-
-async fn insert_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
-         VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
-}
-
-async fn delete_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
-         AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
-}
-
-fn tag_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
-    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
-    piece.fields.tags.iter().map(row).collect()
-}
-
-async fn insert_members(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    piece: &ContentPiece,
-) -> Result<()> {
-    let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
-         VALUES (?1, ?2, ?3)";
-    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
-}
-
-async fn delete_members(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    piece: &ContentPiece,
-) -> Result<()> {
-    let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
-         AND content_piece_id = ?3";
-    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
-}
-
-fn member_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
-    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
-    piece.fields.members.iter().map(row).collect()
 }

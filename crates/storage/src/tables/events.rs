@@ -204,16 +204,11 @@ struct MatchRun<'e> {
     last_sequence: i64,
 }
 
-/// Stores the webhooks that match the events, as the webhooks are now.
-async fn insert_matches(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    events: &[NumberedEvent<'_>],
-    watchers: &[CandidateWebhook],
-) -> Result<()> {
-    if watchers.is_empty() {
-        return Ok(());
-    }
+/// Returns the runs of consecutive events that the same webhooks receive.
+fn match_runs<'e>(
+    events: &[NumberedEvent<'e>],
+    watchers: &'e [CandidateWebhook],
+) -> Vec<MatchRun<'e>> {
     let mut runs: Vec<MatchRun<'_>> = Vec::new();
     // The first run that includes the previous event.
     let mut open = 0;
@@ -256,6 +251,20 @@ async fn insert_matches(
         let still = |run: &MatchRun<'_>| run.last_sequence == *sequence;
         open = runs.iter().position(still).unwrap_or(runs.len());
     }
+    runs
+}
+
+/// Stores the webhooks that match the events, as the webhooks are now.
+async fn insert_matches(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[NumberedEvent<'_>],
+    watchers: &[CandidateWebhook],
+) -> Result<()> {
+    if watchers.is_empty() {
+        return Ok(());
+    }
+    let runs = match_runs(events, watchers);
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     for run in &runs {
         for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {

@@ -3,6 +3,7 @@
 
 pub mod content_groups;
 pub mod content_piece_list;
+mod content_piece_reference_rows;
 pub mod content_piece_variants;
 pub mod content_pieces;
 pub mod events;
@@ -12,6 +13,7 @@ pub mod installation;
 pub mod invites;
 pub mod mails;
 pub mod members;
+pub mod order_key_spread;
 pub mod order_spread_rows;
 pub mod ordering;
 pub mod roles;

@@ -17,6 +17,7 @@ use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::import_sources::{self, PieceSource};
+use galley_storage::order_key_spread;
 use galley_storage::order_spread_rows;
 use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{
@@ -310,31 +311,31 @@ fn everything() -> ListQuery {
 
 /// Exercises spreading out order keys. Moved pieces keep their order.
 async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
-    assert_eq!(ordering::spread_slice(tx, open.workspace, None).await?, None);
+    assert_eq!(order_key_spread::spread_slice(tx, open.workspace, None).await?, None);
     let around = galley_domain::OrderKey::from_stored("V0000");
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
     tx.execute(sql, &[open.workspace.into(), (&around).into()], Affects::Everything).await?;
-    let pending = ordering::pending_spreads(tx, None).await?;
+    let pending = order_key_spread::pending_spreads(tx, None).await?;
     assert_eq!(pending.len(), 1);
     assert_eq!(
         (pending[0].workspace, pending[0].unplanned.as_ref()),
         (open.workspace, Some(&around))
     );
     let mut random = 0_u32;
-    let plan = ordering::plan_spread(tx, open.workspace, &around, || {
+    let plan = order_key_spread::plan_spread(tx, open.workspace, &around, || {
         random = u32::wrapping_add(random, 1 << 28);
         random
     });
     let plan = plan.await?;
     let mut moved = 0;
-    while let Some(slice) = ordering::spread_slice(tx, open.workspace, Some(&plan)).await? {
+    while let Some(slice) = order_key_spread::spread_slice(tx, open.workspace, Some(&plan)).await? {
         moved += slice.len();
     }
     assert_eq!(moved, 2);
-    assert_eq!(ordering::pending_spreads(tx, None).await?, []);
+    assert_eq!(order_key_spread::pending_spreads(tx, None).await?, []);
     let long = galley_domain::OrderKey::from_stored("V0000".repeat(20));
     order_spread_rows::note_if_long(tx, open.workspace, &long).await?;
-    assert_eq!(ordering::pending_spreads(tx, None).await?.len(), 1);
+    assert_eq!(order_key_spread::pending_spreads(tx, None).await?.len(), 1);
     Ok(())
 }
 

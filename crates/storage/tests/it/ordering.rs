@@ -2,7 +2,8 @@
 
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_domain::{ContentPieceId, OrderKey};
-use galley_storage::ordering::{self, OrderedPiece, SpreadPlan};
+use galley_storage::order_key_spread::{self, SpreadPlan};
+use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{Error, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
@@ -57,7 +58,7 @@ impl OpenStore {
     }
 
     async fn plan(&self) -> Option<SpreadPlan> {
-        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
+        let read = async |tx: &Tx<'_>| order_key_spread::pending_spreads(tx, None).await;
         let pending = self.database.read::<_, Error, _>("pending", read).await.unwrap();
         let pending = pending.into_iter().next()?;
         assert_eq!(pending.workspace, self.workspace);
@@ -65,7 +66,10 @@ impl OpenStore {
         let workspace = self.workspace;
         let plan = async move |tx: &Tx<'_>| {
             let mut numbers = NumberSequence(7);
-            ordering::plan_spread(tx, workspace, &around, || numbers.next().wrapping_mul(509)).await
+            order_key_spread::plan_spread(tx, workspace, &around, || {
+                numbers.next().wrapping_mul(509)
+            })
+            .await
         };
         Some(self.database.read_long::<_, Error, _>("plan", plan).await.unwrap())
     }
@@ -73,13 +77,13 @@ impl OpenStore {
     async fn slice(&self, plan: Option<SpreadPlan>) -> Option<Vec<ContentPiece>> {
         let workspace = self.workspace;
         let write = async move |tx: &WriteTx<'_>| {
-            ordering::spread_slice(tx, workspace, plan.as_ref()).await
+            order_key_spread::spread_slice(tx, workspace, plan.as_ref()).await
         };
         self.database.write::<_, Error, _>("slice", write).await.unwrap()
     }
 
     async fn pending(&self) -> usize {
-        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
+        let read = async |tx: &Tx<'_>| order_key_spread::pending_spreads(tx, None).await;
         self.database.read::<_, Error, _>("pending", read).await.unwrap().len()
     }
 }

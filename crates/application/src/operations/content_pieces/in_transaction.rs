@@ -1,9 +1,5 @@
 //! Creation, update, move and deletion of content pieces.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::Hash;
-
 use futures_util::future::try_join;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::problem::{Issue, Step};
@@ -14,20 +10,21 @@ use galley_domain::content_piece::{
 };
 use galley_domain::event::ResourceChange;
 use galley_domain::variant::{ContentPieceOverrides, Variant, VariantRef};
-use galley_domain::{
-    ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
-};
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
-use galley_storage::ordering::{self, OrderedPiece, SpreadPlan};
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, order_spread_rows,
-    variants,
+    ordering, variants,
 };
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::operations::content_pieces::missing_references::{
+    GROUP_NOUN, missing_members, missing_references, missing_tags, reference_issue, unknown_field,
+};
+use crate::operations::content_pieces::order_keys::{find_reference, new_order_key, place_of};
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
 use crate::references;
@@ -63,50 +60,6 @@ pub struct ContentPieceUpdate {
     /// the piece.
     pub content: Option<Option<String>>,
 }
-
-/// The references in a request, item by item. `None` is an item that is no identifier.
-#[derive(Debug, Clone, Default)]
-pub struct RequestReferences {
-    /// The tags.
-    pub tags: Vec<Option<TagId>>,
-    /// The members.
-    pub members: Vec<Option<WorkspaceMemberId>>,
-    /// The group.
-    pub content_group_id: Option<ContentGroupId>,
-    /// The piece after which it is placed.
-    pub reference_id: Option<ContentPieceId>,
-}
-
-impl RequestReferences {
-    /// Returns an issue for each reference that does not exist or is outside the scope.
-    pub async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
-        let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
-        let members: Vec<_> = self.members.iter().copied().flatten().collect();
-        let referenced = references::find(tx, scope.workspace, &tags, &members).await?;
-        let mut issues = missing_items("tags", "tag", &self.tags, &referenced.tags);
-        issues.extend(missing_items(
-            "members",
-            "workspace member",
-            &self.members,
-            &referenced.members,
-        ));
-        if let Some(group) = self.content_group_id {
-            let path = content_groups::path(tx, scope.workspace, group).await?;
-            issues.extend(
-                (!scope.contains(&path)).then(|| unknown_field("contentGroupId", GROUP_NOUN)),
-            );
-        }
-        if self.reference_id.is_some() {
-            let reference = find_reference(tx, scope, self.reference_id).await?;
-            let group = self.content_group_id.or(reference.as_ref().map(|r| r.content_group_id));
-            issues.extend(reference_issue(reference.as_ref(), group));
-        }
-        Ok(issues)
-    }
-}
-
-/// The noun for a group in messages.
-const GROUP_NOUN: &str = "content group";
 
 /// Creates a piece, and returns it.
 pub async fn create_in(
@@ -232,28 +185,7 @@ pub async fn update_in(
     update: &ContentPieceUpdate,
     expected: &VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
-    if update.content_group_id.is_some() || update.reference_id.is_some() {
-        // Before any row is locked, as a background slice locks in this order, too.
-        ordering::lock(tx, scope.workspace).await?;
-    }
-    let variant = match &update.variant {
-        Some(name) => {
-            let found = variants::find_named_for_override(tx, scope.workspace, name).await?;
-            Some(found.ok_or_else(Error::not_found)?)
-        }
-        None => None,
-    };
-    let found = content_pieces::find_for_update(tx, scope.workspace, update.id).await?;
-    let before = found.ok_or_else(Error::not_found)?;
-    let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
-    if !scope.contains(&path_before) {
-        return Err(Error::not_found());
-    }
-    expected.check_version(before.version)?;
-    let variant = match variant {
-        Some(variant) => Some(VariantChangeState::find(tx, scope, update, variant, &before).await?),
-        None => None,
-    };
+    let (before, path_before, variant) = find_and_lock(tx, scope, update, expected).await?;
     let fields = match &variant {
         Some(_) => before.fields.clone(),
         None => before.fields.changed(update.change.clone()),
@@ -279,7 +211,8 @@ pub async fn update_in(
         reference.as_ref(),
     ))?;
 
-    let place = new_order_key(tx, environment, scope, &before, group, update, reference).await?;
+    let reference = update.reference_id.map(|_| reference);
+    let place = new_order_key(tx, environment, scope, &before, group, reference).await?;
     let content_changed = store_content(tx, scope, update, variant.as_ref()).await?;
     let variant_changed = variant.as_ref().is_some_and(|variant| variant.before != variant.after);
     if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
@@ -302,23 +235,71 @@ pub async fn update_in(
     {
         content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
     }
-    let key = variant.as_ref().map(|variant| &variant.variant.key);
-    let data_before = if path == path_before {
-        None
-    } else {
-        let before = match &variant {
+    let updated = StoredPiece { piece: ContentPiece { fields: shown, ..piece }, referenced };
+    let paths = ResourceChange::PieceUpdated { before: path_before, after: path };
+    append_update(tx, environment, scope, before, &updated, variant.as_ref(), paths).await?;
+    Ok(updated)
+}
+
+/// Returns the piece to update, locked, its group's path, and its state in the variant.
+async fn find_and_lock(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    expected: &VersionPrecondition,
+) -> Result<(ContentPiece, GroupPath, Option<VariantChangeState>), Error> {
+    if update.content_group_id.is_some() || update.reference_id.is_some() {
+        // Before any row is locked, as a background slice locks in this order, too.
+        ordering::lock(tx, scope.workspace).await?;
+    }
+    let variant = match &update.variant {
+        Some(name) => {
+            let found = variants::find_named_for_override(tx, scope.workspace, name).await?;
+            Some(found.ok_or_else(Error::not_found)?)
+        }
+        None => None,
+    };
+    let found = content_pieces::find_for_update(tx, scope.workspace, update.id).await?;
+    let before = found.ok_or_else(Error::not_found)?;
+    let path = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
+    if !scope.contains(&path) {
+        return Err(Error::not_found());
+    }
+    expected.check_version(before.version)?;
+    let variant = match variant {
+        Some(variant) => Some(VariantChangeState::find(tx, scope, update, variant, &before).await?),
+        None => None,
+    };
+    Ok((before, path, variant))
+}
+
+/// Appends the event of an update. If the piece moved, the event has its former state, too.
+async fn append_update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    before: ContentPiece,
+    updated: &StoredPiece,
+    variant: Option<&VariantChangeState>,
+    change: ResourceChange,
+) -> Result<(), Error> {
+    let key = variant.map(|variant| &variant.variant.key);
+    let moved =
+        matches!(&change, ResourceChange::PieceUpdated { before, after } if before != after);
+    let data_before = if moved {
+        let before = match variant {
             Some(variant) => before.with_overrides(variant.before.clone()),
             None => before,
         };
         let referenced = references::of_pieces(tx, scope.workspace, [&before].into_iter()).await?;
         Some(ContentPieceBody::event_data(&before, &referenced, key))
+    } else {
+        None
     };
-    let piece = ContentPiece { fields: shown, ..piece };
-    let data = ContentPieceBody::event_data(&piece, &referenced, key);
-    let occurrence = ResourceChange::PieceUpdated { before: path_before, after: path };
-    let updated = event(environment, occurrence, data, data_before);
-    events::append(tx, scope.workspace, &[updated], now).await?;
-    Ok(StoredPiece { piece, referenced })
+    let data = ContentPieceBody::event_data(&updated.piece, &updated.referenced, key);
+    let event = event(environment, change, data, data_before);
+    events::append(tx, scope.workspace, &[event], updated.piece.updated_at).await?;
+    Ok(())
 }
 
 /// Returns the content after an update, in the piece or variant that was updated.
@@ -417,39 +398,6 @@ pub fn removal_event(
     event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
-/// Returns the new order key of a piece, if it moves.
-async fn new_order_key(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    piece: &ContentPiece,
-    group: ContentGroupId,
-    update: &ContentPieceUpdate,
-    reference: Option<ContentPiece>,
-) -> Result<Option<OrderKey>, Error> {
-    let workspace = scope.workspace;
-    let moves_group = group != piece.content_group_id;
-    let random = environment.random();
-    if let Some(reference) = reference {
-        let next = ordering::next_in_group(tx, workspace, group, Some(&reference.order)).await?;
-        if next.is_some_and(|next| next.id == piece.id) {
-            return Ok(None);
-        }
-        return Ok(Some(ordering::after(tx, workspace, &place_of(&reference), random).await?));
-    }
-    if update.reference_id.is_none() {
-        if !moves_group {
-            return Ok(None);
-        }
-        return Ok(Some(ordering::at_the_end(tx, workspace, random).await?));
-    }
-    match ordering::next_in_group(tx, workspace, group, None).await? {
-        Some(first) if first.id == piece.id => Ok(None),
-        Some(first) => Ok(Some(ordering::before(tx, workspace, &first, random).await?)),
-        None => Ok(Some(ordering::at_the_end(tx, workspace, random).await?)),
-    }
-}
-
 fn update_issues(
     scope: &Scope,
     update: &ContentPieceUpdate,
@@ -475,103 +423,4 @@ fn update_issues(
         issues.extend(reference_issue(reference, Some(group)));
     }
     issues
-}
-
-async fn find_reference(
-    tx: &Tx<'_>,
-    scope: &Scope,
-    id: Option<ContentPieceId>,
-) -> Result<Option<ContentPiece>, Error> {
-    match id {
-        Some(id) => {
-            let within = scope.content_groups.as_deref();
-            let found =
-                content_pieces::find_visible(tx, scope.workspace, id, within, View::default());
-            Ok(found.await?.map(|(piece, _)| piece))
-        }
-        None => Ok(None),
-    }
-}
-
-fn place_of(piece: &ContentPiece) -> OrderedPiece {
-    OrderedPiece { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
-}
-
-/// Returns an issue unless the reference is in the group of the piece.
-fn reference_issue(
-    reference: Option<&ContentPiece>,
-    group: Option<ContentGroupId>,
-) -> Option<Issue> {
-    match reference {
-        Some(piece) if Some(piece.content_group_id) == group => None,
-        _ => Some(unknown_field("referenceId", "content piece in this content group")),
-    }
-}
-
-fn missing_references(fields: &ContentPieceFields, referenced: &ReferencedResources) -> Vec<Issue> {
-    let mut issues = missing_tags(&fields.tags, referenced);
-    issues.extend(missing_members(&fields.members, referenced));
-    issues
-}
-
-fn missing_tags(tags: &[TagId], referenced: &ReferencedResources) -> Vec<Issue> {
-    let tags: Vec<_> = tags.iter().copied().map(Some).collect();
-    missing_items("tags", "tag", &tags, &referenced.tags)
-}
-
-fn missing_members(members: &[WorkspaceMemberId], referenced: &ReferencedResources) -> Vec<Issue> {
-    let members: Vec<_> = members.iter().copied().map(Some).collect();
-    missing_items("members", "workspace member", &members, &referenced.members)
-}
-
-/// Returns an issue for each item of a list that `known` lacks.
-fn missing_items<T: Copy + Eq + Hash, V>(
-    field: &str,
-    noun: &str,
-    items: &[Option<T>],
-    known: &HashMap<T, V>,
-) -> Vec<Issue> {
-    let missing = |item: &Option<T>| item.is_some_and(|id| !known.contains_key(&id));
-    let indexed = items.iter().enumerate().filter(|(_, item)| missing(item));
-    indexed.map(|(index, _)| unknown_item(field, index, noun)).collect()
-}
-
-pub(crate) fn unknown_field(field: &str, what: &str) -> Issue {
-    Issue::unknown_reference(vec![Step::Field(field.to_owned())], what)
-}
-
-pub(crate) fn unknown_item(field: &str, index: usize, what: &str) -> Issue {
-    Issue::unknown_reference(vec![Step::Field(field.to_owned()), Step::Item(index)], what)
-}
-
-/// Assigns new order keys to the next pieces of a workspace whose keys have grown long, and appends
-/// an event for each. Returns true if more may be left.
-///
-/// The events omit custom data, to keep the transaction small. Readers of events add it.
-pub async fn spread_order_keys(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    plan: Option<&SpreadPlan>,
-) -> Result<bool, Error> {
-    let Some(moved) = ordering::spread_slice(tx, workspace, plan).await? else { return Ok(false) };
-    let referenced = references::of_pieces(tx, workspace, moved.iter()).await?;
-    let mut paths: HashMap<ContentGroupId, GroupPath> = HashMap::new();
-    let mut updated_events = Vec::with_capacity(moved.len());
-    for piece in &moved {
-        let path = match paths.entry(piece.content_group_id) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => {
-                let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
-                new.insert(path).clone()
-            }
-        };
-        let occurrence = ResourceChange::PieceUpdated { before: path.clone(), after: path };
-        let data = ContentPieceBody::event_data(piece, &referenced, None);
-        let updated = event(environment, occurrence, data, None);
-        updated_events
-            .push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
-    }
-    events::append(tx, workspace, &updated_events, environment.now()).await?;
-    Ok(true)
 }

@@ -2,6 +2,8 @@
 
 mod in_transaction;
 mod list;
+mod missing_references;
+mod order_keys;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::{Issue, Step};
@@ -12,6 +14,9 @@ use galley_storage::content_pieces::{self, View};
 use galley_storage::{Tx, WriteTx};
 pub use in_transaction::*;
 pub use list::{PageStart, PieceListRequest, PiecePage, list};
+pub use missing_references::RequestReferences;
+pub(crate) use missing_references::{unknown_field, unknown_item};
+pub use order_keys::spread_order_keys;
 
 use crate::caller::Caller;
 use crate::dry_run::dry_run;

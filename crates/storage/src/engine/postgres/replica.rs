@@ -101,25 +101,8 @@ impl Replica {
             }
         };
         let tx = session.tx();
-        let outcome = {
-            let has_responded = AtomicBool::new(false);
-            let shown = async {
-                let shown =
-                    tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.int(0)).await;
-                has_responded.store(true, Ordering::Relaxed);
-                shown
-            };
-            let mut both = pin!(join(shown, operation(&tx)));
-            match timeout(RESPONSE_TIMEOUT, both.as_mut()).await {
-                Ok(both) => Some(both),
-                // The standby responds; only the read is slow.
-                Err(_) if has_responded.load(Ordering::Relaxed) => {
-                    timeout(READ_TIMEOUT, both).await.ok()
-                }
-                Err(_) => None,
-            }
-        };
-        let Some((shown, value)) = outcome else {
+        let read = self.read_with_heartbeat(&tx, operation).await;
+        let Some((shown, value)) = read else {
             session.discard();
             self.back_off(&Error::TimedOut);
             return None;
@@ -150,6 +133,34 @@ impl Replica {
                 self.back_off(&error);
                 None
             }
+        }
+    }
+
+    /// Runs a read, and reads this server's last heartbeat in the same transaction. Returns `None`
+    /// if the standby does not respond in time.
+    async fn read_with_heartbeat<T, E, F>(
+        &self,
+        tx: &Tx<'_>,
+        operation: &F,
+    ) -> Option<(Result<Option<i64>>, Result<T, E>)>
+    where
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
+    {
+        let has_responded = AtomicBool::new(false);
+        let shown = async {
+            let shown =
+                tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.int(0)).await;
+            has_responded.store(true, Ordering::Relaxed);
+            shown
+        };
+        let mut both = pin!(join(shown, operation(tx)));
+        match timeout(RESPONSE_TIMEOUT, both.as_mut()).await {
+            Ok(both) => Some(both),
+            // The standby responds; only the read is slow.
+            Err(_) if has_responded.load(Ordering::Relaxed) => {
+                timeout(READ_TIMEOUT, both).await.ok()
+            }
+            Err(_) => None,
         }
     }
 

@@ -1,0 +1,392 @@
+//! Writes pieces through a running server, by its public API.
+
+mod client;
+mod responses;
+
+use std::collections::HashMap;
+
+use anyhow::Context;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use galley_domain::content_group::ContentGroupName;
+use galley_domain::content_piece::{CustomData, Description};
+use galley_domain::import_source::ImportSource;
+use galley_domain::tag::TagLabel;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::{VariantKey, VariantLabel};
+use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use super::destination::{
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+    WriteResult,
+};
+use super::raw::ContentForm;
+use crate::group_path;
+use client::{ApiClient, CONCURRENCY};
+use responses::{
+    CreatedBatch, CreatedResource, RemoteGroup, RemoteKnownPiece, RemoteMember, RemotePiece,
+    RemoteSource, RemoteTag, RemoteVariant,
+};
+
+/// The number of items in a page of a list.
+const PAGE_SIZE: usize = 1_000;
+
+/// A workspace behind a server, as the token's owner sees it.
+#[derive(Debug)]
+pub(super) struct ServerDestination {
+    api: ApiClient,
+    /// All tags, loaded when the first one is needed.
+    tags: Option<HashMap<String, TagId>>,
+}
+
+impl ServerDestination {
+    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
+        Ok(Self { api: ApiClient::new(url, token)?, tags: None })
+    }
+
+    /// Creates the missing tags of the labels.
+    async fn create_missing_tags(
+        &mut self,
+        labels: impl Iterator<Item = &TagLabel>,
+    ) -> Result<(), WriteFailure> {
+        let mut tags = match self.tags.take() {
+            Some(tags) => tags,
+            None => {
+                let cursor = |tag: &RemoteTag| format!("&lastId={}", tag.id);
+                let all = self.api.list("/tags/list?", PAGE_SIZE, cursor).await?;
+                let mut tags = HashMap::new();
+                for tag in all {
+                    tags.entry(tag.label).or_insert(tag.id);
+                }
+                tags
+            }
+        };
+        for label in labels {
+            let label = label.as_str();
+            if !tags.contains_key(label) {
+                let made: CreatedResource<TagId> =
+                    self.api.post("/tags", &json!({"label": label})).await?;
+                tags.insert(label.to_owned(), made.id);
+            }
+        }
+        self.tags = Some(tags);
+        Ok(())
+    }
+
+    /// Creates pieces in their order: in one request, or one by one if the server rejects the
+    /// batch.
+    async fn create(
+        &self,
+        pieces: &[(&PreparedDocument, Value)],
+    ) -> anyhow::Result<Vec<WriteResult>> {
+        let bodies: Vec<_> = pieces.iter().map(|(_, body)| body).collect();
+        let created = |made: CreatedResource<ContentPieceId>| WriteResult {
+            id: Some(made.id),
+            outcome: ImportOutcome::Created,
+        };
+        match self.api.post("/content-pieces/batch", &json!({"pieces": bodies})).await {
+            Ok(CreatedBatch { pieces: made }) if made.len() == pieces.len() => {
+                return Ok(made.into_iter().map(created).collect());
+            }
+            Ok(_) => return Err(self.api.not_a_galley_server()),
+            Err(WriteFailure::Broken(error)) => return Err(error),
+            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
+        }
+        let mut kept = Vec::with_capacity(pieces.len());
+        for (one, body) in pieces {
+            kept.push(match self.api.post("/content-pieces", body).await {
+                Ok(made) => created(made),
+                Err(failure) => write_result_of(one, failure)?,
+            });
+        }
+        Ok(kept)
+    }
+
+    fn new_piece(
+        &self,
+        one: &PreparedDocument,
+        group: ContentGroupId,
+        members: &[WorkspaceMemberId],
+    ) -> Value {
+        let mut body = self.fields(one);
+        body["filename"] = one.document.name.as_str().into();
+        body["contentGroupId"] = group.to_string().into();
+        body["members"] = members.iter().map(ToString::to_string).collect();
+        body
+    }
+
+    async fn update(
+        &self,
+        one: &PreparedDocument,
+        id: ContentPieceId,
+        version: Option<&str>,
+        group: Option<ContentGroupId>,
+    ) -> anyhow::Result<WriteResult> {
+        let mut body = self.fields(one);
+        body["id"] = id.to_string().into();
+        if let Some(variant) = &one.variant {
+            body["variant"] = variant.as_str().into();
+        }
+        if let Some(group) = group {
+            body["contentGroupId"] = group.to_string().into();
+        }
+        match self.api.put_if::<IgnoredAny>("/content-pieces", &body, version).await {
+            Ok(_) => Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated }),
+            Err(failure) => write_result_of(one, failure),
+        }
+    }
+
+    /// Notes the sources of the written documents.
+    async fn note(
+        &self,
+        documents: &[PreparedDocument],
+        kept: &[WriteResult],
+    ) -> anyhow::Result<()> {
+        let source = |(one, kept): (&PreparedDocument, &WriteResult)| {
+            let id = kept.id.filter(|_| kept.outcome != ImportOutcome::Conflict)?;
+            Some(json!({
+                "contentPieceId": id.to_string(),
+                "variant": one.variant.as_ref().map(VariantKey::as_str),
+                "sourceHash": one.source.source_hash.as_str(),
+                "importedHash": one.source.imported_hash.as_str(),
+            }))
+        };
+        let sources: Vec<Value> = documents.iter().zip(kept).filter_map(source).collect();
+        if sources.is_empty() {
+            return Ok(());
+        }
+        let body = json!({"sources": sources});
+        match self.api.put::<IgnoredAny>("/content-pieces/sources", &body).await {
+            // A piece was deleted meanwhile. The next import notes the sources that this request
+            // didn't.
+            Ok(_) | Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(()),
+            Err(WriteFailure::Broken(error)) => Err(error),
+        }
+    }
+
+    /// Reads the current state of a piece, or of a piece in a variant.
+    async fn current_piece(
+        &self,
+        id: ContentPieceId,
+        variant: Option<&VariantKey>,
+    ) -> anyhow::Result<Option<CurrentPiece>> {
+        let Some((piece, version)) = self.read_piece(id, None).await? else { return Ok(None) };
+        let hash = piece.hash();
+        let Some(variant) = variant else {
+            let cover_width = piece.cover_width;
+            return Ok(Some(CurrentPiece { hash, cover_width, version, equals_piece: true }));
+        };
+        let Some((piece, version)) = self.read_piece(id, Some(variant)).await? else {
+            return Ok(None);
+        };
+        let in_variant = piece.hash();
+        let is_as_piece = in_variant == hash;
+        let cover_width = piece.cover_width;
+        Ok(Some(CurrentPiece { hash: in_variant, cover_width, version, equals_piece: is_as_piece }))
+    }
+
+    async fn read_piece(
+        &self,
+        id: ContentPieceId,
+        variant: Option<&VariantKey>,
+    ) -> anyhow::Result<Option<(RemotePiece, String)>> {
+        let variant = variant.map(|key| format!("&variant={}", key.as_str())).unwrap_or_default();
+        let path = format!("/content-pieces?id={id}&content=true&contentFormat=json{variant}");
+        match self.api.get_with_version(&path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(WriteFailure::Broken(error)) => Err(error),
+            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(None),
+        }
+    }
+
+    /// Returns the request fields that come from the source.
+    fn fields(&self, one: &PreparedDocument) -> Value {
+        let document = &one.document;
+        let tags = self.tags.iter().flat_map(|tags| {
+            one.labels.iter().filter_map(|label| tags.get(label.as_str())).map(ToString::to_string)
+        });
+        let mut body = json!({
+            "title": document.title.as_str(),
+            "slug": document.slug.as_str(),
+            "date": document.date.map(|date| date.to_string()),
+            "description": document.description.as_ref().map(Description::as_str),
+            "coverUrl": document.cover_url.as_ref().map(WebReference::as_str),
+            "coverAlt": document.cover_alt.as_ref().map(ShortText::as_str),
+            "canonicalLink": document.canonical_link.as_ref().map(WebReference::as_str),
+            "customData": document.custom_data.as_ref().map(CustomData::as_str),
+            "tags": tags.collect::<Vec<_>>(),
+            "content": document.content,
+        });
+        if let Some(width) = &document.cover_width {
+            body["coverWidth"] = width.as_str().into();
+        }
+        body
+    }
+}
+
+/// Returns the result of a document that was not written. Fails if no further document could be
+/// written either.
+fn write_result_of(one: &PreparedDocument, failure: WriteFailure) -> anyhow::Result<WriteResult> {
+    match failure {
+        WriteFailure::Refused(problem) => Ok(one.rejected(&problem)),
+        WriteFailure::Stale => Ok(WriteResult { id: None, outcome: ImportOutcome::Conflict }),
+        WriteFailure::Broken(error) => Err(error),
+    }
+}
+
+fn fatal_error(failure: WriteFailure) -> anyhow::Error {
+    match failure {
+        WriteFailure::Refused(problem) => anyhow::anyhow!(problem),
+        WriteFailure::Stale => anyhow::anyhow!("it was changed during the import"),
+        WriteFailure::Broken(error) => error,
+    }
+}
+
+impl ServerDestination {
+    async fn list_children(
+        &self,
+        parent: Option<ContentGroupId>,
+    ) -> Result<Vec<RemoteGroup>, WriteFailure> {
+        let ancestor = parent.map(|parent| format!("ancestor={parent}&")).unwrap_or_default();
+        let path = format!("/content-groups/list?{ancestor}");
+        self.api.list(&path, PAGE_SIZE, |group: &RemoteGroup| format!("&lastId={}", group.id)).await
+    }
+
+    async fn children(
+        &self,
+        parent: Option<ContentGroupId>,
+    ) -> anyhow::Result<group_path::Children> {
+        let groups = self.list_children(parent).await.map_err(fatal_error)?;
+        Ok(groups.into_iter().map(|group| (group.id, group.name)).collect())
+    }
+}
+
+impl Destination for ServerDestination {
+    /// Small enough that other clients' requests run between batches.
+    const BATCH: usize = 8;
+    const FORM: ContentForm = ContentForm::Html;
+
+    /// Sends the first request without retries: a wrong address is reported at once.
+    async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
+        let first = format!("/content-groups/list?perPage={PAGE_SIZE}");
+        let first = self.api.get_once::<Vec<RemoteGroup>>(&first).await.map_err(fatal_error);
+        first.with_context(|| format!("--url {}", self.api.base()))?;
+        if let Ok(id) = wanted.parse::<ContentGroupId>() {
+            let path = format!("/content-groups?id={id}");
+            let found = self.api.get::<RemoteGroup>(&path).await.map_err(fatal_error);
+            return Ok(found.with_context(|| format!("the content group {id}"))?.id);
+        }
+        group_path::existing(async |parent| self.children(parent).await, wanted).await
+    }
+
+    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
+        group_path::find(async |parent| self.children(parent).await, path).await
+    }
+
+    async fn pieces(
+        &mut self,
+        group: Option<ContentGroupId>,
+        subtree: bool,
+    ) -> anyhow::Result<Vec<KnownPiece>> {
+        let group = group.map(|group| format!("contentGroupId={group}&")).unwrap_or_default();
+        let path = format!("/content-pieces/sources?{group}subtree={subtree}&");
+        let cursor = |piece: &RemoteKnownPiece| format!("&lastId={}", piece.id);
+        let pieces = self.api.list(&path, PAGE_SIZE, cursor).await.map_err(fatal_error)?;
+        let known = |RemoteKnownPiece { id, filename, sources }: RemoteKnownPiece| {
+            let sources = sources.into_iter().map(|source| {
+                let RemoteSource { variant, source_hash, imported_hash } = source;
+                (variant, ImportSource { source_hash, imported_hash })
+            });
+            KnownPiece { id, source: filename, sources: sources.collect() }
+        };
+        Ok(pieces.into_iter().map(known).collect())
+    }
+
+    async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
+        let path = "/workspace-memberships/list-members?";
+        let cursor = |member: &RemoteMember| format!("&lastId={}", member.id);
+        let mut people = Vec::new();
+        for member in self.api.list(path, PAGE_SIZE, cursor).await.map_err(fatal_error)? {
+            let profile = member.profile.into_iter();
+            let of_user = profile.flat_map(|profile| [profile.full_name, profile.username]);
+            let names = of_user.chain([member.name, member.email]);
+            people.extend(names.map(|name| (name, member.id)));
+        }
+        Ok(people)
+    }
+
+    async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {
+        let cursor = |variant: &RemoteVariant| format!("&lastId={}", variant.id);
+        let there =
+            self.api.list("/variants/list?", PAGE_SIZE, cursor).await.map_err(fatal_error)?;
+        Ok(there.into_iter().map(|variant| variant.key).collect())
+    }
+
+    async fn current(
+        &self,
+        wanted: &[(ContentPieceId, Option<VariantKey>)],
+    ) -> anyhow::Result<Vec<Option<CurrentPiece>>> {
+        let reads = wanted.iter().map(|(id, variant)| self.current_piece(*id, variant.as_ref()));
+        stream::iter(reads).buffered(CONCURRENCY).try_collect().await
+    }
+
+    async fn group(
+        &self,
+        parent: Option<ContentGroupId>,
+        name: &ContentGroupName,
+    ) -> Result<ContentGroupId, WriteFailure> {
+        let children = self.list_children(parent).await?;
+        if let Some(found) = children.into_iter().find(|child| child.name == name.as_str()) {
+            return Ok(found.id);
+        }
+        let parent = parent.map(|parent| parent.to_string());
+        let body = json!({"name": name.as_str(), "ancestor": parent});
+        Ok(self.api.post::<CreatedResource<ContentGroupId>>("/content-groups", &body).await?.id)
+    }
+
+    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure> {
+        let body = json!({"key": key.as_str(), "label": label.as_str()});
+        self.api.post::<Value>("/variants", &body).await.map(drop)
+    }
+
+    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
+        let changes = documents.iter().filter(|one| !matches!(one.task, Task::Note { .. }));
+        self.create_missing_tags(changes.flat_map(|one| &one.labels)).await.map_err(fatal_error)?;
+        let this = &*self;
+        let (mut places, mut new, mut updates) = (Vec::new(), Vec::new(), Vec::new());
+        let mut done: Vec<(usize, WriteResult)> = Vec::with_capacity(documents.len());
+        for (place, one) in documents.iter().enumerate() {
+            match &one.task {
+                Task::Create { group, members } => {
+                    places.push(place);
+                    new.push((one, this.new_piece(one, *group, members)));
+                }
+                Task::Update { id, version, group } => {
+                    updates.push((place, one, id, version, group));
+                }
+                Task::Note { id } => {
+                    done.push((
+                        place,
+                        WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged },
+                    ));
+                }
+            }
+        }
+        let updates = updates.into_iter().map(async |(place, one, id, version, group)| {
+            let kept = this.update(one, *id, version.as_deref(), *group).await?;
+            Ok::<_, anyhow::Error>((place, kept))
+        });
+        let updates = stream::iter(updates).buffer_unordered(CONCURRENCY);
+        done.extend(updates.try_collect::<Vec<_>>().await?);
+        if !new.is_empty() {
+            done.extend(places.into_iter().zip(this.create(&new).await?));
+        }
+        done.sort_unstable_by_key(|(place, _)| *place);
+        let kept: Vec<_> = done.into_iter().map(|(_, kept)| kept).collect();
+        this.note(&documents, &kept).await?;
+        Ok(kept)
+    }
+
+    async fn close(self) {}
+}

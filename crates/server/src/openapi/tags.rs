@@ -1,0 +1,44 @@
+//! The groups of endpoints.
+
+/// The groups of endpoints: the first segment of the path, the name and the description.
+pub(super) const TAGS: [(&str, &str, &str); 19] = [
+    (
+        "content-pieces",
+        "Content pieces",
+        "Articles, posts and other content, with metadata and variants.",
+    ),
+    ("content-groups", "Content groups", "The tree of groups that hold pieces."),
+    ("tags", "Tags", "Labels with a color for pieces."),
+    ("variants", "Variants", "Alternative versions of pieces, such as languages."),
+    ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),
+    ("invites", MEMBERSHIPS, ""),
+    ("invite", MEMBERSHIPS, ""),
+    ("roles", "Roles", "Named sets of permissions for members."),
+    (
+        "tokens",
+        "Tokens",
+        "Access tokens for programs. A token has at most the permissions of its member.",
+    ),
+    ("profile", "Profile", "The user of the token."),
+    ("workspace", "Workspace", "The workspace of the token."),
+    ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
+    ("events", "Events", "The changes in the workspace, in the order of their commits."),
+    ("", SERVICE, ""),
+    ("healthz", SERVICE, "The service itself: health, documentation. Requires no token."),
+    ("readyz", SERVICE, ""),
+    ("openapi.json", SERVICE, ""),
+    ("docs", SERVICE, ""),
+    ("problems", SERVICE, ""),
+];
+
+const SERVICE: &str = "Service";
+
+const MEMBERSHIPS: &str = "Workspace memberships";
+
+pub(super) const API_DESCRIPTION: &str = "\
+    A self-hosted service for content-management and publishing workspaces: content pieces in \
+    groups, with tags and variants, by members with roles, and webhooks for changes.\n\nUnknown \
+    fields and unknown query parameters are ignored, and every path works with and without a \
+    slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
+    are opaque, and a malformed one gets the same response as one that does not exist. These \
+    paths change by addition only: clients must accept fields that are not described here.";
