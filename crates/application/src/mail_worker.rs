@@ -25,7 +25,7 @@ use crate::service::Service;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limit on mails that are sent concurrently.
-const CONCURRENT_MAILS_MAX: i64 = 4;
+const CONCURRENT_MAILS_MAX: usize = 4;
 
 /// The duration of a lease on a mail: longer than an attempt may take.
 const LEASE_MS: i64 = 120_000;

@@ -10,6 +10,7 @@ use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use super::scan_position::ScanPosition;
 use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
+use crate::engine::candidates::{Candidates, lock_candidates};
 use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
@@ -18,10 +19,10 @@ use crate::engine::value::{Value, params};
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 
-/// The condition that a delivery `d` has no lease at the time `?3`. The query for one lease uses
-/// its key on PostgreSQL; `NOT EXISTS` could read all leases of the queue.
+/// The condition that a delivery `d` of the workspace `?1` has no lease at the time `?3`. The query
+/// for one lease uses its key on PostgreSQL; `NOT EXISTS` could read all leases of the queue.
 pub(super) const NOT_LEASED: &str = "COALESCE((SELECT l.until_ms FROM delivery_leases l
-    WHERE l.workspace_id = d.workspace_id AND l.webhook_id = d.webhook_id
+    WHERE l.workspace_id = ?1 AND l.webhook_id = d.webhook_id
         AND l.delivery_id = d.id), 0) <= ?3";
 
 /// A worker's request for deliveries to send.
@@ -81,7 +82,7 @@ pub struct ClaimedDelivery {
 }
 
 /// The queues that one claim reads.
-const QUEUES_PER_CLAIM: i64 = 64;
+const QUEUES_PER_CLAIM: usize = 64;
 
 /// Claims due deliveries, of each webhook at most as many as its receiver has free slots. Returns
 /// true if queues are left that were not scanned.
@@ -97,15 +98,8 @@ pub async fn claim(
         if max == 0 {
             continue;
         }
-        let (lock, sign) = (tx.for_update_skip_locked(), if is_failing { ">" } else { "=" });
-        let sql = format!(
-            "SELECT {columns} FROM webhook_queues
-             WHERE next_at_ms <= ?1 AND failures {sign} 0
-             ORDER BY next_at_ms LIMIT {QUEUES_PER_CLAIM}{lock}",
-            columns = webhook_queues::COLUMNS
-        );
-        let mut found = tx.query(&sql, params![request.now], webhook_queues::read).await?;
-        let has_all = found.len() < usize::try_from(QUEUES_PER_CLAIM).unwrap_or(usize::MAX);
+        let mut found = lock_due_queues(tx, request.now, is_failing).await?;
+        let has_all = found.len() < QUEUES_PER_CLAIM;
         // The store has an old version of queues that this transaction has changed.
         found.retain(|queue| queues.get(queue.workspace, queue.webhook).is_none());
         let is_due = |queue: &&WebhookQueue| {
@@ -137,6 +131,26 @@ pub async fn claim(
         }
     }
     Ok((all, more))
+}
+
+async fn lock_due_queues(
+    tx: &WriteTx<'_>,
+    now: Timestamp,
+    is_failing: bool,
+) -> Result<Vec<WebhookQueue>> {
+    let rows = Candidates {
+        columns: webhook_queues::COLUMNS,
+        table: "webhook_queues",
+        key: "webhook_id",
+        condition: if is_failing {
+            "next_at_ms <= ?1 AND failures > 0"
+        } else {
+            "next_at_ms <= ?1 AND failures = 0"
+        },
+        order: "next_at_ms",
+    };
+    let (params, read) = (params![now], webhook_queues::read);
+    lock_candidates::<WebhookId, _>(tx, rows, params, QUEUES_PER_CLAIM, read).await
 }
 
 /// Claims at most `max` deliveries of one queue.

@@ -4,6 +4,7 @@ use galley_domain::event::EventType;
 use galley_domain::{EventId, Timestamp, WebhookId, WorkspaceId};
 
 use super::scan_position::ScanPosition;
+use crate::engine::candidates::{Candidates, lock_candidates};
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::transaction::WriteTx;
@@ -11,6 +12,9 @@ use crate::engine::value::params;
 
 /// The runs of events that one batch reads.
 pub(super) const FAN_OUTS_PER_BATCH: usize = 16;
+
+/// The recoveries that one batch reads.
+const RECOVERIES_PER_BATCH: usize = 16;
 
 /// A run of events with the webhooks that they matched, whose deliveries are not all created yet.
 #[derive(Debug)]
@@ -44,14 +48,18 @@ pub(super) async fn pending_fan_outs(
     tx: &WriteTx<'_>,
     position: &ScanPosition,
 ) -> Result<Vec<PendingFanOut>> {
-    let lock = tx.for_update_skip_locked();
-    let sql = format!(
-        "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
-            done
-         FROM event_matches WHERE id >= ?1
-         ORDER BY id, event_type, part LIMIT {FAN_OUTS_PER_BATCH}{lock}"
-    );
-    let matches = tx.query(&sql, params![position.begin_scan(tx)], read_fan_out).await?;
+    let rows = Candidates {
+        columns: "id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
+            done",
+        table: "event_matches",
+        key: "id",
+        condition: "id >= ?1",
+        order: "id, event_type, part",
+    };
+    let params = params![position.begin_scan(tx)];
+    let mut matches =
+        lock_candidates::<EventId, _>(tx, rows, params, FAN_OUTS_PER_BATCH, read_fan_out).await?;
+    matches.sort_by_key(|matched| (matched.id, matched.part));
     if let Some(first) = matches.first() {
         position.found(first.id);
     }
@@ -70,11 +78,13 @@ pub(super) struct PendingRecovery {
 
 /// Locks and returns the next recoveries.
 pub(super) async fn pending_recoveries(tx: &WriteTx<'_>) -> Result<Vec<PendingRecovery>> {
-    let lock = tx.for_update_skip_locked();
-    let sql = format!(
-        "SELECT workspace_id, webhook_id, since_ms, done_id, last_id FROM webhook_recoveries
-         ORDER BY workspace_id, webhook_id LIMIT 16{lock}"
-    );
+    let rows = Candidates {
+        columns: "workspace_id, webhook_id, since_ms, done_id, last_id",
+        table: "webhook_recoveries",
+        key: "webhook_id",
+        condition: "1 = 1",
+        order: "workspace_id, webhook_id",
+    };
     let read = |row: &Row<'_>| {
         Ok(PendingRecovery {
             workspace: row.parse(0)?,
@@ -84,5 +94,5 @@ pub(super) async fn pending_recoveries(tx: &WriteTx<'_>) -> Result<Vec<PendingRe
             last: row.text(4)?.to_owned(),
         })
     };
-    tx.query(&sql, &[], read).await
+    lock_candidates::<WebhookId, _>(tx, rows, &[], RECOVERIES_PER_BATCH, read).await
 }

@@ -160,7 +160,8 @@ impl From<tokio_postgres::Error> for Error {
         };
         let state = reported.code().clone();
         if state == State::UNIQUE_VIOLATION {
-            return match reported.constraint().and_then(UniqueKey::of_postgres) {
+            let key = UniqueKey::of_report(reported.constraint(), reported.message());
+            return match key {
                 Some(key) => Self::Taken(key),
                 None => Self::Engine(Cause::new(error)),
             };

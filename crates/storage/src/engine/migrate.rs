@@ -235,7 +235,10 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
     let mut missing = missing(&applied, options.program_version)?.peekable();
     log_upgrade(&applied, missing.peek().is_some());
     for migration in missing {
-        client.batch_execute(&for_postgres(migration.sql)).await?;
+        // One at a time: a distributed engine doesn't accept several changes in one request.
+        for statement in statements(&for_postgres(migration.sql)) {
+            client.batch_execute(&statement).await?;
+        }
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         client
             .execute(
@@ -315,20 +318,32 @@ fn oldest_program(sql: &str) -> &str {
 
 /// Enables the parts that are meant for SQLite only.
 fn for_sqlite(sql: &str) -> String {
+    replace_sqlite_parts(sql, |only| only)
+}
+
+/// Omits the parts for SQLite, and makes PostgreSQL compare text byte by byte, as SQLite does.
+fn for_postgres(sql: &str) -> String {
+    replace_sqlite_parts(sql, |_| "").replace(" TEXT", " TEXT COLLATE \"C\"")
+}
+
+/// Replaces the comments that contain SQL for SQLite only.
+fn replace_sqlite_parts(sql: &str, by: impl Fn(&str) -> &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
     while let Some((before, after)) = rest.split_once("/*sqlite:") {
         let (only, after) = after.split_once("*/").expect("the comment ends");
         out.push_str(before);
-        out.push_str(only);
+        out.push_str(by(only));
         rest = after;
     }
     out + rest
 }
 
-/// Makes PostgreSQL compare text byte by byte, as SQLite does.
-fn for_postgres(sql: &str) -> String {
-    sql.replace(" TEXT", " TEXT COLLATE \"C\"")
+/// Returns the statements of a migration, without the comments.
+fn statements(sql: &str) -> Vec<String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("--");
+    let code = sql.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+    code.split(";\n").map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -351,6 +366,16 @@ mod tests {
         for (index, migration) in (1..).zip(MIGRATIONS) {
             assert_eq!(migration.version, index);
             assert!(!oldest_program(migration.sql).is_empty());
+        }
+    }
+
+    #[test]
+    fn statements_end_with_a_semicolon_at_the_end_of_a_line() {
+        for migration in MIGRATIONS {
+            for statement in statements(&for_postgres(migration.sql)) {
+                let last = statement.trim_end_matches(';');
+                assert!(!last.contains(';'), "{}: {statement}", migration.name);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Transactions over SQLite and PostgreSQL.
 
+pub(crate) mod candidates;
 pub(crate) mod change_tracking;
 pub(crate) mod commit_signal;
 pub(crate) mod database;

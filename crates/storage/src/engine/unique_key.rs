@@ -9,9 +9,12 @@ macro_rules! unique_keys {
         pub enum UniqueKey {$($(#[$doc])* $name,)*}
 
         impl UniqueKey {
-            /// Returns the key whose index has this name.
+            /// Returns the key whose index has this name. A distributed engine may append the
+            /// number of a shard to it.
             pub(crate) fn of_postgres(index: &str) -> Option<Self> {
-                match index {
+                let (name, shard) = index.rsplit_once('_').unwrap_or((index, ""));
+                let is_shard = !shard.is_empty() && shard.bytes().all(|byte| byte.is_ascii_digit());
+                match if is_shard { name } else { index } {
                     $($index => Some(Self::$name),)*
                     _ => None,
                 }
@@ -48,4 +51,32 @@ unique_keys! {
     VariantKey = "variants_key", "variants.workspace_id, variants.key", "the variant's key";
     /// A token.
     TokenHash = "tokens_hash", "tokens.hash", "the token";
+}
+
+impl UniqueKey {
+    /// Returns the key that PostgreSQL reports, by the name of the index or by the message: some
+    /// engines report only the message.
+    pub(crate) fn of_report(constraint: Option<&str>, message: &str) -> Option<Self> {
+        constraint.or_else(|| message.split('"').nth(1)).and_then(Self::of_postgres)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_by_name_or_message_with_or_without_a_shard() {
+        let message = "duplicate key value violates unique constraint \"roles_name_102008\"";
+        for (constraint, message) in [
+            (Some("roles_name"), ""),
+            (Some("roles_name_102008"), ""),
+            (None, message),
+            (None, "violates unique constraint \"roles_name\""),
+        ] {
+            assert_eq!(UniqueKey::of_report(constraint, message), Some(UniqueKey::RoleName));
+        }
+        assert_eq!(UniqueKey::of_report(Some("roles_other"), message), None);
+        assert_eq!(UniqueKey::of_report(None, "no name"), None);
+    }
 }

@@ -36,10 +36,11 @@ macro_rules! columns {
     };
 }
 
-/// The columns of the table `p` that [`read`] reads.
+/// The columns of the table `p` that [`read`] reads. The statement's first parameter is the
+/// workspace.
 pub(crate) const COLUMNS: &str = columns!(
     "(SELECT x.custom_data FROM content_piece_custom_data x \
-        WHERE x.workspace_id = p.workspace_id AND x.content_piece_id = p.id)"
+        WHERE x.workspace_id = ?1 AND x.content_piece_id = p.id)"
 );
 
 /// The same columns without custom data, which may be large.

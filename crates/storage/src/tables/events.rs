@@ -447,10 +447,11 @@ fn read(row: &Row<'_>) -> Result<Event> {
     })
 }
 
-/// The custom data that `data` of the event `e` omits.
+/// The custom data that `data` of the event `e` omits. The statement's first parameter is the
+/// workspace.
 pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
     JOIN content_pieces p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
-    WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of
+    WHERE x.workspace_id = ?1 AND x.content_piece_id = e.custom_data_of
         AND p.version = e.custom_data_version)";
 
 /// Inserts the custom data that an event's data omits.

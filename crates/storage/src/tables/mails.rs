@@ -5,6 +5,7 @@
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
+use crate::engine::candidates::{Candidates, lock_candidates};
 use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
@@ -112,24 +113,24 @@ pub async fn lease(
     tx: &WriteTx<'_>,
     now: Timestamp,
     until: Timestamp,
-    max: i64,
+    max: usize,
 ) -> Result<Vec<LeasedMail>> {
-    let sql = format!(
-        "SELECT id, kind, member_id, recipient, sealed, workspace_id, created_at_ms, attempts
-         FROM mails WHERE failed_at_ms IS NULL AND due_at_ms <= ?1
-         ORDER BY due_at_ms LIMIT ?2{}",
-        tx.for_update_skip_locked()
-    );
-    let leased = tx
-        .query(&sql, params![now, max], |row| {
-            Ok(LeasedMail {
-                mail: read(row)?,
-                workspace: row.parse(5)?,
-                created_at: row.time(6)?,
-                attempts: row.int(7)? + 1,
-            })
+    let rows = Candidates {
+        columns: "id, kind, member_id, recipient, sealed, workspace_id, created_at_ms, attempts",
+        table: "mails",
+        key: "id",
+        condition: "failed_at_ms IS NULL AND due_at_ms <= ?1",
+        order: "due_at_ms",
+    };
+    let read = |row: &Row<'_>| {
+        Ok(LeasedMail {
+            mail: read(row)?,
+            workspace: row.parse(5)?,
+            created_at: row.time(6)?,
+            attempts: row.int(7)? + 1,
         })
-        .await?;
+    };
+    let leased = lock_candidates::<MailId, _>(tx, rows, params![now], max, read).await?;
     for one in &leased {
         tx.execute(
             "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2",

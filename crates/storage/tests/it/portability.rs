@@ -2,6 +2,7 @@
 //! `docs/reference/sql-features.md` for engines other than PostgreSQL itself.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../../docs/reference/sql-features.md");
 
@@ -22,6 +23,17 @@ const UNUSED: [&str; 13] = [
     "WITH ",
 ];
 
+/// Unique keys of a workspace's rows that don't begin with the workspace, because the value is looked
+/// up without it.
+const KEYS_WITHOUT_WORKSPACE: [&str; 3] = ["event_matches", "invites", "tokens_hash"];
+
+/// The functions whose result differs at each call. A distributed engine calls them on each shard.
+const VOLATILE_FUNCTIONS: [&str; 5] =
+    ["random()", "gen_random_uuid(", "now()", "clock_timestamp(", "nextval("];
+
+/// Migrations that were applied before the rule about volatile functions.
+const MIGRATIONS_BEFORE_RULE: [&str; 1] = ["0008_generations.sql"];
+
 /// Checks that the document lists every feature that these statements use.
 pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
     let mut missing = BTreeSet::new();
@@ -30,6 +42,8 @@ pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
         for word in UNUSED {
             assert!(!upper.contains(word), "{word}, which is said to be unused: {sql}");
         }
+        assert!(locks_one_workspace(sql), "locks rows of several workspaces: {sql}");
+        assert_eq!(unrestricted_subquery(sql), None, "a subquery names no workspace: {sql}");
         for feature in features(sql) {
             let start = format!("| {feature} |");
             let line = DOCUMENT.lines().find(|line| line.starts_with(&start)).unwrap_or_default();
@@ -76,6 +90,74 @@ fn is_of_one_workspace(sql: &str) -> bool {
     is_named || is_put_there || is_itself
 }
 
+/// Returns true unless the statement locks rows of several workspaces.
+fn locks_one_workspace(sql: &str) -> bool {
+    let locks = [" FOR UPDATE", " FOR NO KEY UPDATE", " FOR KEY SHARE"];
+    let has_lock = locks.iter().any(|lock| sql.contains(lock));
+    let with_workspace = tables_with_workspace();
+    let is_shared = tables(sql).iter().all(|table| !with_workspace.contains(*table));
+    !has_lock || is_of_one_workspace(sql) || is_shared
+}
+
+/// Returns a subquery that reads rows of all workspaces within a statement of one workspace.
+fn unrestricted_subquery(sql: &str) -> Option<String> {
+    let with_workspace = tables_with_workspace();
+    let reads_workspace = |part: &String| {
+        part.starts_with("SELECT")
+            && tables(part).iter().any(|table| with_workspace.contains(*table))
+    };
+    let parts = if is_of_one_workspace(sql) { subqueries(sql) } else { Vec::new() };
+    parts.into_iter().find(|part| reads_workspace(part) && !is_of_one_workspace(part))
+}
+
+/// Returns the parts of a statement in parentheses, each without the parts within it.
+fn subqueries(sql: &str) -> Vec<String> {
+    let (mut open, mut parts) = (Vec::new(), Vec::new());
+    for letter in sql.chars() {
+        match letter {
+            '(' => open.push(String::new()),
+            ')' => parts.extend(open.pop()),
+            _ => {
+                if let Some(part) = open.last_mut() {
+                    part.push(letter);
+                }
+            }
+        }
+    }
+    parts
+}
+
+/// Returns the statements of each migration, with its file name.
+fn migrations() -> Vec<(String, Vec<String>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_code = |line: &&str| !line.trim_start().starts_with("--");
+        let code = text.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+        let statements = code.split(";\n").map(|one| one.trim().to_owned()).collect();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), statements)
+    };
+    files.map(read).collect()
+}
+
+/// Returns the name and the definition of each table.
+fn table_definitions() -> Vec<(String, String)> {
+    let all = migrations().into_iter().flat_map(|(_, statements)| statements);
+    let tables = all.filter_map(|statement| {
+        let (name, definition) = statement.strip_prefix("CREATE TABLE ")?.split_once(" (")?;
+        Some((name.to_owned(), definition.to_owned()))
+    });
+    tables.collect()
+}
+
+fn tables_with_workspace() -> BTreeSet<String> {
+    let with_workspace = table_definitions()
+        .into_iter()
+        .filter(|(_, definition)| definition.contains("workspace_id"));
+    with_workspace.map(|(name, _)| name).collect()
+}
+
 /// Returns the tables of the statement.
 fn tables(sql: &str) -> Vec<&str> {
     let words: Vec<&str> = sql.split_whitespace().collect();
@@ -85,6 +167,59 @@ fn tables(sql: &str) -> Vec<&str> {
     });
     let is_table = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
     named.filter(is_table).collect()
+}
+
+#[test]
+fn unique_keys_of_tables_with_a_workspace_begin_with_it() {
+    let mut keys = Vec::new();
+    for (table, definition) in table_definitions() {
+        if definition.contains("workspace_id") {
+            let key = match definition.split_once("PRIMARY KEY (") {
+                Some((_, columns)) => columns.to_owned(),
+                None => definition.trim_start().to_owned(),
+            };
+            keys.push((table, key));
+        }
+    }
+    let with_workspace = tables_with_workspace();
+    for statement in migrations().into_iter().flat_map(|(_, statements)| statements) {
+        let Some(index) = statement.strip_prefix("CREATE UNIQUE INDEX ") else { continue };
+        let (name, rest) = index.split_once(" ON ").unwrap();
+        let (table, columns) = rest.split_once(" (").unwrap();
+        if with_workspace.contains(table) {
+            keys.push((name.to_owned(), columns.to_owned()));
+        }
+    }
+    assert!(keys.len() > 20, "{keys:?}");
+    let other = keys.iter().filter(|(_, columns)| !columns.starts_with("workspace_id"));
+    let other: BTreeSet<&str> = other.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(other, BTreeSet::from(KEYS_WITHOUT_WORKSPACE));
+}
+
+#[test]
+fn migrations_call_no_volatile_functions() {
+    let volatile = |statements: &[String]| {
+        let calls = |sql: &String| VOLATILE_FUNCTIONS.iter().any(|name| sql.contains(name));
+        statements.iter().any(calls)
+    };
+    let found = migrations().into_iter().filter(|(_, statements)| volatile(statements));
+    let found: Vec<String> = found.map(|(name, _)| name).collect();
+    assert_eq!(found, MIGRATIONS_BEFORE_RULE);
+}
+
+#[test]
+fn subqueries_and_locks_across_workspaces_are_detected() {
+    let outer = "SELECT 1 FROM tags WHERE workspace_id = ?1";
+    let correlated = format!(
+        "{outer} AND EXISTS (SELECT 1 FROM roles r WHERE r.workspace_id = tags.workspace_id)"
+    );
+    assert!(unrestricted_subquery(&correlated).is_some());
+    let by_parameter =
+        format!("{outer} AND EXISTS (SELECT 1 FROM roles r WHERE r.workspace_id = ?1)");
+    assert_eq!(unrestricted_subquery(&by_parameter), None);
+    assert!(!locks_one_workspace("SELECT 1 FROM mails WHERE due_at_ms <= ?1 FOR UPDATE"));
+    assert!(locks_one_workspace("SELECT 1 FROM mails WHERE workspace_id = ?1 FOR UPDATE"));
+    assert!(locks_one_workspace("SELECT 1 FROM users WHERE id = ?1 FOR UPDATE"));
 }
 
 #[test]
