@@ -1,11 +1,11 @@
-//! The extent of tests, and the figures that they measured. `cargo xtask prove` raises the extent
+//! The extent of tests, and the figures that they measured. `cargo xtask reliability` raises the extent
 //! and prints the figures.
 
 use std::fmt::Display;
 use std::io::Write;
 
 /// The variable that requests more than `cargo xtask test` does.
-const VARIABLE: &str = "GALLEY_PROVE";
+const VARIABLE: &str = "GALLEY_RELIABILITY";
 
 /// Returns the extent of a test: `test` in an ordinary run, `short` or `long` in the reliability
 /// suite.

@@ -16,9 +16,9 @@ pub(crate) struct TestArguments {
     pub(crate) cargo_arguments: Vec<OsString>,
 }
 
-/// The arguments of `cargo xtask prove`.
+/// The arguments of `cargo xtask reliability`.
 #[derive(clap::Args)]
-pub(crate) struct ProveArguments {
+pub(crate) struct ReliabilityArguments {
     /// The extent: `short` takes ten minutes, `long` some hours.
     #[arg(value_enum, default_value_t = Size::Short)]
     pub(crate) size: Size,

@@ -1,6 +1,6 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
-//! This file is the command line only. Each command is a module: [`test`](mod@test), [`prove`],
+//! This file is the command line only. Each command is a module: [`test`](mod@test), [`reliability`],
 //! [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). Shared modules:
 //!
 //! - [`postgres`] is the throw-away server.
@@ -19,8 +19,8 @@ mod openapi;
 mod paths;
 mod postgres;
 mod programs;
-mod prove;
 mod python;
+mod reliability;
 mod serve;
 mod signals;
 mod step;
@@ -30,7 +30,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-use arguments::{ProveArguments, TestArguments};
+use arguments::{ReliabilityArguments, TestArguments};
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -58,7 +58,7 @@ enum XtaskCommand {
         arguments: Vec<OsString>,
     },
     /// Run the reliability suite, and print a table of the results.
-    Prove(ProveArguments),
+    Reliability(ReliabilityArguments),
     /// Write openapi.json from the code.
     Openapi {
         /// Write nothing, and fail if the committed file differs from the code.
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         XtaskCommand::Test(arguments) => test::run(&arguments),
         XtaskCommand::Postgres { command } => serve::run(&command),
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
-        XtaskCommand::Prove(arguments) => prove::run(&arguments),
+        XtaskCommand::Reliability(arguments) => reliability::run(&arguments),
         XtaskCommand::Openapi { check: true } => openapi::check(),
         XtaskCommand::Openapi { check: false } => openapi::write(),
     };

@@ -1,6 +1,6 @@
-//! `cargo xtask prove`: the reliability suite, with a table of its results.
+//! `cargo xtask reliability`: the reliability suite, with a table of its results.
 //!
-//! The suite consists of ordinary tests that do more here. `GALLEY_PROVE` sets their extent, and
+//! The suite consists of ordinary tests that do more here. `GALLEY_RELIABILITY` sets their extent, and
 //! each figure that they report becomes a row of the table. A short run is for every change, a long
 //! one for a release.
 
@@ -17,7 +17,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    arguments::{ProveArguments, Size, TestArguments},
+    arguments::{ReliabilityArguments, Size, TestArguments},
     cargo::{self, TestProgram},
     child, fuzz,
     signals::Signals,
@@ -39,7 +39,7 @@ struct SuitePart {
 
 const PARTS: &[SuitePart] = &[
     SuitePart {
-        name: "death",
+        name: "kills",
         says: "repeated kills under load",
         tests: &[(
             "galley",
@@ -54,7 +54,7 @@ const PARTS: &[SuitePart] = &[
         extends_short_run: true,
     },
     SuitePart {
-        name: "power",
+        name: "power-loss",
         says: "all states that a power loss may leave",
         tests: &[("galley", &["power_loss::"])],
         extends_short_run: true,
@@ -115,7 +115,7 @@ const PARTS: &[SuitePart] = &[
                     "nginx::",
                     "first_start::",
                     "listen::",
-                    "whoever_answers",
+                    "hostile_responses",
                 ],
             ),
         ],
@@ -147,7 +147,7 @@ struct Figure {
 }
 
 /// Runs the requested parts, and returns the exit code.
-pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &ReliabilityArguments) -> Result<ExitCode> {
     let (parts, with_fuzz) = select_parts(arguments)?;
     let signals = Signals::listen()?;
     let mut steps = Steps::default();
@@ -170,7 +170,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     let provided = if parts.is_empty() { None } else { Some(test::provide(&needed, &mut steps)?) };
     let (variables, provision) = provided.unzip();
     let variables = variables.unwrap_or_default();
-    let logs = cargo::target_directory().join("prove");
+    let logs = cargo::target_directory().join("reliability");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     let (mut figures, mut failed) = (Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
@@ -207,7 +207,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
 }
 
 /// Returns the requested parts, and true if fuzzing is one of them.
-fn select_parts(arguments: &ProveArguments) -> Result<(Vec<&'static SuitePart>, bool)> {
+fn select_parts(arguments: &ReliabilityArguments) -> Result<(Vec<&'static SuitePart>, bool)> {
     let known = || PARTS.iter().map(|part| part.name).chain([FUZZ]);
     if let Some(other) = arguments.parts.iter().find(|name| !known().any(|one| one == *name)) {
         let known = known().collect::<Vec<_>>().join(", ");
@@ -239,6 +239,7 @@ fn run_part(
     for (folder, tests) in part.tests {
         let program = programs.get(*folder);
         let program = program.with_context(|| format!("crates/{folder} has no tests"))?;
+        reject_unknown_filters(tests, program)?;
         let mut command = test_command(tests, program, size, variables);
         let file = file.try_clone().context("cannot duplicate the handle of the log")?;
         all_hold &= watch(&mut command, part.name, file, signals, figures)?;
@@ -247,6 +248,17 @@ fn run_part(
         }
     }
     Ok(all_hold)
+}
+
+/// Rejects a filter that no test matches, as its tests would be omitted without notice.
+fn reject_unknown_filters(tests: &[&str], program: &TestProgram) -> Result<()> {
+    let output = program.command().args(["--list", "--format", "terse"]).output();
+    let listed = output.context("cannot list the tests")?.stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    match tests.iter().find(|filter| !listed.contains(**filter)) {
+        Some(filter) => bail!("no test matches {filter:?}"),
+        None => Ok(()),
+    }
 }
 
 /// Returns a command for tests of a crate. They run one after another, as each may use the whole
@@ -260,7 +272,7 @@ fn test_command(
     let mut command = program.command();
     command.arg("--quiet").args(tests);
     command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
-    command.env("GALLEY_PROVE", size.name()).env("RUST_BACKTRACE", "0");
+    command.env("GALLEY_RELIABILITY", size.name()).env("RUST_BACKTRACE", "0");
     for (name, value) in variables {
         match value {
             Some(value) => command.env(name, value),
