@@ -97,7 +97,7 @@ pub enum Action<T, R> {
 #[derive(Debug)]
 pub struct Dispatcher<T, R> {
     limits: DispatcherLimits,
-    queues: HashMap<WebhookId, WebhookQueue<T>>,
+    queues: HashMap<WebhookId, ReceiverQueue<T>>,
     /// The webhooks with a delivery to begin, in round-robin order.
     round_robin: VecDeque<WebhookId>,
     under_way: Count,
@@ -122,7 +122,7 @@ pub struct Dispatcher<T, R> {
 type AttemptOwner = (WebhookId, bool);
 
 #[derive(Debug)]
-struct WebhookQueue<T> {
+struct ReceiverQueue<T> {
     queued: VecDeque<DeliveryJob<T>>,
     under_way: usize,
     is_scheduled: bool,
@@ -203,7 +203,7 @@ impl<T, R> Dispatcher<T, R> {
         for job in jobs {
             self.claimed.add(job.is_failing);
             let webhook = job.webhook;
-            let queue = self.queues.entry(webhook).or_insert_with(|| WebhookQueue {
+            let queue = self.queues.entry(webhook).or_insert_with(|| ReceiverQueue {
                 queued: VecDeque::new(),
                 under_way: 0,
                 is_scheduled: false,

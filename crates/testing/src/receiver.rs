@@ -135,12 +135,12 @@ impl ReceivedRequest {
 pub struct Receiver {
     /// The receiver's URL: `http://127.0.0.1:…/hook`.
     pub url: String,
-    state: Arc<ReceiverState>,
+    state: Arc<SharedState>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct ReceiverState {
+struct SharedState {
     behaviour: Mutex<Behaviour>,
     received: Mutex<Vec<ReceivedRequest>>,
     connections: AtomicUsize,
@@ -164,7 +164,7 @@ impl Receiver {
     pub async fn start_on(address: &str, behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free");
         let url = format!("http://{}/hook", listener.local_addr().expect("it is bound"));
-        let state = Arc::new(ReceiverState {
+        let state = Arc::new(SharedState {
             behaviour: Mutex::new(behaviour),
             received: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -222,7 +222,7 @@ impl Receiver {
     }
 }
 
-impl ReceiverState {
+impl SharedState {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let behaviour = self.behaviour.lock().clone();
         match behaviour {

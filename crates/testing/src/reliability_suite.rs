@@ -1,5 +1,5 @@
-//! The extent of tests, and the figures that they measured. `cargo xtask reliability` raises the extent
-//! and prints the figures.
+//! The extent of tests, and the figures that they measured. `cargo xtask reliability` raises the
+//! extent and prints the figures.
 
 use std::fmt::Display;
 use std::io::Write;

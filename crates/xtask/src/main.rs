@@ -1,7 +1,8 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
-//! This file is the command line only. Each command is a module: [`test`](mod@test), [`reliability`],
-//! [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). Shared modules:
+//! This file is the command line only. Each command is a module: [`test`](mod@test),
+//! [`reliability`], [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench).
+//! Shared modules:
 //!
 //! - [`postgres`] is the throw-away server.
 //! - [`python`] and [`programs`] provide the Python environments and other programs that tests

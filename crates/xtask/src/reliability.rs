@@ -1,8 +1,8 @@
 //! `cargo xtask reliability`: the reliability suite, with a table of its results.
 //!
-//! The suite consists of ordinary tests that do more here. `GALLEY_RELIABILITY` sets their extent, and
-//! each figure that they report becomes a row of the table. A short run is for every change, a long
-//! one for a release.
+//! The suite consists of ordinary tests that do more here. `GALLEY_RELIABILITY` sets their extent,
+//! and each figure that they report becomes a row of the table. A short run is for every change, a
+//! long one for a release.
 
 use std::{
     collections::HashMap,

@@ -30,7 +30,7 @@ pub(crate) fn json(
     mut reservation: WorkspaceReservation,
     body: &impl Serialize,
 ) -> Result<Option<Bytes>, Overloaded> {
-    let Some(bytes) = JsonWriter::serialize(body, app.limits().response_size_limit) else {
+    let Some(bytes) = ResponseBuffer::serialize(body, app.limits().response_size_limit) else {
         return Ok(None);
     };
     reservation.resize(bytes.len())?;
@@ -53,12 +53,12 @@ pub(crate) fn resource(
 }
 
 /// A writer that fails beyond a number of bytes.
-struct JsonWriter {
+struct ResponseBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl JsonWriter {
+impl ResponseBuffer {
     /// Returns the JSON of a body, if it has at most `limit` bytes.
     fn serialize(body: &impl Serialize, limit: usize) -> Option<Vec<u8>> {
         let mut writer = Self { bytes: Vec::with_capacity(1_024), limit };
@@ -72,7 +72,7 @@ impl JsonWriter {
     }
 }
 
-impl std::io::Write for JsonWriter {
+impl std::io::Write for ResponseBuffer {
     fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
         if self.bytes.len() + more.len() > self.limit {
             return Err(std::io::ErrorKind::FileTooLarge.into());

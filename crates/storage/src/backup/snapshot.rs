@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::engine::database::{Database, Engine as DatabaseEngine};
+use crate::engine::database::{Database, Engine};
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::postgres::TransactionConnection;
 use crate::engine::sqlite::{finish_at_once, open_reader};
@@ -15,9 +15,9 @@ use crate::engine::transaction::Tx;
 
 /// A snapshot of a store. Later writes don't affect it, however long it is read.
 #[derive(Clone)]
-pub struct Snapshot(Arc<Engine>);
+pub struct Snapshot(Arc<SnapshotEngine>);
 
-enum Engine {
+enum SnapshotEngine {
     /// A connection in a read transaction.
     Sqlite(Mutex<Connection>),
     /// A connection in a read transaction.
@@ -36,7 +36,7 @@ impl Snapshot {
         let connection = open_reader(path)?;
         // The first read of the transaction fixes the snapshot.
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-        Ok(Self(Arc::new(Engine::Sqlite(Mutex::new(connection)))))
+        Ok(Self(Arc::new(SnapshotEngine::Sqlite(Mutex::new(connection)))))
     }
 
     pub(crate) async fn of_postgres(client: TransactionConnection) -> Result<Self> {
@@ -48,7 +48,7 @@ impl Snapshot {
                  SELECT count(*) FROM schema_migrations;",
             )
             .await?;
-        Ok(Self(Arc::new(Engine::Postgres(client))))
+        Ok(Self(Arc::new(SnapshotEngine::Postgres(client))))
     }
 
     /// Runs `operation` on the snapshot. The closure must await nothing but the transaction.
@@ -58,12 +58,14 @@ impl Snapshot {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        if let Engine::Postgres(client) = &*self.0 {
+        if let SnapshotEngine::Postgres(client) = &*self.0 {
             return operation(&Tx::postgres(client, None)).await;
         }
         let engine = Arc::clone(&self.0);
         let run = move || {
-            let Engine::Sqlite(connection) = &*engine else { unreachable!("it is SQLite's") };
+            let SnapshotEngine::Sqlite(connection) = &*engine else {
+                unreachable!("it is SQLite's")
+            };
             let mut connection = connection.lock();
             finish_at_once(name, operation(&Tx::sqlite(&mut connection, None)))
         };
@@ -75,13 +77,13 @@ impl Database {
     /// Returns a snapshot of the whole store, which can be read for as long as that takes.
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match self.engine_parts() {
-            DatabaseEngine::Sqlite(sqlite) => {
+            Engine::Sqlite(sqlite) => {
                 let snapshot = Snapshot::of_file(sqlite.path())?;
                 // Rejects a snapshot of any files but those that are open here.
                 sqlite.check_files()?;
                 Ok(snapshot)
             }
-            DatabaseEngine::Postgres(postgres) => {
+            Engine::Postgres(postgres) => {
                 Snapshot::of_postgres(postgres.transaction_connection().await?).await
             }
         }

@@ -16,9 +16,9 @@ use crate::engine::sqlite::{ServerLock, StagedFile, finish_at_once, open_reader}
 use crate::engine::transaction::{Tx, WriteTx};
 
 /// A staged store. If it is dropped before [`StagedStore::finish`], everything in it is discarded.
-pub struct StagedStore(Arc<Engine>);
+pub struct StagedStore(Arc<StagedEngine>);
 
-enum Engine {
+enum StagedEngine {
     Sqlite(StagedStoreFile),
     /// A connection in a transaction.
     Postgres(TransactionConnection),
@@ -61,7 +61,7 @@ impl StagedStore {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let connection = Mutex::new(Some(connection));
         let file = Mutex::new(file);
-        Ok(Self(Arc::new(Engine::Sqlite(StagedStoreFile { connection, file, _lock: lock }))))
+        Ok(Self(Arc::new(StagedEngine::Sqlite(StagedStoreFile { connection, file, _lock: lock }))))
     }
 
     async fn postgres(client: TransactionConnection) -> Result<Self> {
@@ -74,7 +74,7 @@ impl StagedStore {
                  LOCK TABLE workspaces, users, key_check IN SHARE ROW EXCLUSIVE MODE;",
             )
             .await?;
-        let store = Self(Arc::new(Engine::Postgres(client)));
+        let store = Self(Arc::new(StagedEngine::Postgres(client)));
         for table in tables::all() {
             let is_empty = async |tx: &WriteTx<'_>| table.is_empty(tx).await;
             if !store.write::<_, Error, _>("new_store.is_empty", is_empty).await? {
@@ -92,12 +92,12 @@ impl StagedStore {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        if let Engine::Postgres(client) = &*self.0 {
+        if let StagedEngine::Postgres(client) = &*self.0 {
             return operation(&WriteTx::new(Tx::postgres(client, None), None)).await;
         }
         let engine = Arc::clone(&self.0);
         let run = move || {
-            let Engine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
+            let StagedEngine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
             let mut connection = file.connection.lock();
             let connection = connection.as_mut().expect("there until it is finished");
             finish_at_once(name, operation(&WriteTx::new(Tx::sqlite(connection, None), None)))
@@ -107,12 +107,12 @@ impl StagedStore {
 
     /// Publishes the store. From then on it is complete and durable.
     pub async fn finish(self) -> Result<()> {
-        if let Engine::Postgres(client) = &*self.0 {
+        if let StagedEngine::Postgres(client) = &*self.0 {
             return Ok(client.batch_execute("COMMIT").await?);
         }
         let engine = Arc::clone(&self.0);
         let run = move || {
-            let Engine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
+            let StagedEngine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
             file.finish()
         };
         tokio::task::spawn_blocking(run).await.unwrap_or(Err(Error::Panicked))

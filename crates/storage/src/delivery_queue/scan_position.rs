@@ -18,10 +18,10 @@ const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(10);
 /// keeps deleted index entries while any transaction is open, so a scan from the start would get
 /// slower and slower.
 #[derive(Debug, Default)]
-pub struct ScanPosition(Mutex<Position>);
+pub struct ScanPosition(Mutex<ScanBounds>);
 
 #[derive(Debug, Default)]
-struct Position {
+struct ScanBounds {
     first: Option<EventId>,
     /// The time of the last full scan.
     full_scan_at: Option<Instant>,
@@ -73,7 +73,7 @@ impl ScanPosition {
         is_due
     }
 
-    fn locked(&self) -> MutexGuard<'_, Position> {
+    fn locked(&self) -> MutexGuard<'_, ScanBounds> {
         self.0.lock()
     }
 }

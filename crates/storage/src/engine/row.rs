@@ -14,42 +14,42 @@ pub(crate) type OwnedRow = Vec<Value<'static>>;
 /// A row of a result. Columns are read by position, with the type that the statement selects. Any
 /// other type is [`Error::Corrupt`].
 #[derive(Debug)]
-pub struct Row<'a>(Engine<'a>);
+pub struct Row<'a>(RowEngine<'a>);
 
 #[derive(Debug)]
-enum Engine<'a> {
+enum RowEngine<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     Postgres(&'a tokio_postgres::Row),
 }
 
 impl<'a> Row<'a> {
     pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
-        Self(Engine::Sqlite(row))
+        Self(RowEngine::Sqlite(row))
     }
 
     pub(crate) fn postgres(row: &'a tokio_postgres::Row) -> Self {
-        Self(Engine::Postgres(row))
+        Self(RowEngine::Postgres(row))
     }
 
     /// Returns a text, or `None` for null.
     pub fn opt_text(&self, column: usize) -> Result<Option<&str>> {
         match &self.0 {
-            Engine::Sqlite(row) => match row.get_ref(column)? {
+            RowEngine::Sqlite(row) => match row.get_ref(column)? {
                 ValueRef::Null => Ok(None),
                 value => value.as_str().map(Some).map_err(Error::corrupt),
             },
-            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+            RowEngine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
         }
     }
 
     /// Returns an integer, or `None` for null.
     pub fn opt_int(&self, column: usize) -> Result<Option<i64>> {
         match &self.0 {
-            Engine::Sqlite(row) => match row.get_ref(column)? {
+            RowEngine::Sqlite(row) => match row.get_ref(column)? {
                 ValueRef::Null => Ok(None),
                 value => value.as_i64().map(Some).map_err(Error::corrupt),
             },
-            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+            RowEngine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
         }
     }
 
@@ -66,16 +66,16 @@ impl<'a> Row<'a> {
     /// Returns a boolean.
     pub fn bool(&self, column: usize) -> Result<bool> {
         match &self.0 {
-            Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
-            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+            RowEngine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
+            RowEngine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
         }
     }
 
     /// Returns bytes, or `None` for null.
     pub fn opt_bytes(&self, column: usize) -> Result<Option<Vec<u8>>> {
         match &self.0 {
-            Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
-            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+            RowEngine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
+            RowEngine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::engine::write_pressure::TimeSlice;
 /// A read transaction.
 #[derive(Debug)]
 pub struct Tx<'a> {
-    engine: Engine<'a>,
+    engine: TransactionEngine<'a>,
     log: Option<&'a StatementLog>,
     /// True if rows of an abandoned result are still to arrive.
     has_rest: AtomicBool,
@@ -45,7 +45,7 @@ pub struct WriteTx<'a> {
 }
 
 #[derive(Debug)]
-enum Engine<'a> {
+enum TransactionEngine<'a> {
     /// A lock that is never contended; it lets joined calls share the transaction.
     Sqlite(Mutex<&'a mut rusqlite::Connection>),
     Postgres(&'a ClientWrapper),
@@ -56,12 +56,12 @@ impl<'a> Tx<'a> {
         connection: &'a mut rusqlite::Connection,
         log: Option<&'a StatementLog>,
     ) -> Self {
-        let engine = Engine::Sqlite(Mutex::new(connection));
+        let engine = TransactionEngine::Sqlite(Mutex::new(connection));
         Self { engine, log, has_rest: AtomicBool::new(false) }
     }
 
     pub(crate) fn postgres(client: &'a ClientWrapper, log: Option<&'a StatementLog>) -> Self {
-        Self { engine: Engine::Postgres(client), log, has_rest: AtomicBool::new(false) }
+        Self { engine: TransactionEngine::Postgres(client), log, has_rest: AtomicBool::new(false) }
     }
 
     /// Returns true if the next user of the connection would wait for rows of an abandoned result.
@@ -91,7 +91,7 @@ impl<'a> Tx<'a> {
         self.record(sql);
         let mut enough = false;
         match &self.engine {
-            Engine::Sqlite(connection) => {
+            TransactionEngine::Sqlite(connection) => {
                 let connection = connection.lock();
                 let mut statement = connection.prepare_cached(sql)?;
                 bind(&mut statement, params)?;
@@ -107,7 +107,7 @@ impl<'a> Tx<'a> {
                 }
                 Ok((items, false))
             }
-            Engine::Postgres(client) => {
+            TransactionEngine::Postgres(client) => {
                 let answer = async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     let rows = client.query_raw(&statement, as_postgres(params)).await?;
@@ -154,7 +154,7 @@ impl<'a> Tx<'a> {
     /// Prepares a statement on the PostgreSQL server in advance. A later run is then sent at once,
     /// and joined calls are pipelined behind it.
     pub(crate) async fn prepare(&self, sql: &str) -> Result<()> {
-        let Engine::Postgres(client) = &self.engine else { return Ok(()) };
+        let TransactionEngine::Postgres(client) = &self.engine else { return Ok(()) };
         within_timeout(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
             .await
     }
@@ -172,15 +172,15 @@ impl<'a> Tx<'a> {
 
     /// Returns true if other transactions may write at the same time.
     pub(crate) fn has_other_writers(&self) -> bool {
-        matches!(self.engine, Engine::Postgres(_))
+        matches!(self.engine, TransactionEngine::Postgres(_))
     }
 
     /// Returns the suffix of a SELECT that locks its rows until the transaction ends. On SQLite it
     /// is empty: there is one writer, so no lock is needed.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.engine {
-            Engine::Sqlite(_) => "",
-            Engine::Postgres(_) => " FOR UPDATE",
+            TransactionEngine::Sqlite(_) => "",
+            TransactionEngine::Postgres(_) => " FOR UPDATE",
         }
     }
 
@@ -188,8 +188,8 @@ impl<'a> Tx<'a> {
     /// have locked.
     pub(crate) fn for_update_skip_locked(&self) -> &'static str {
         match self.engine {
-            Engine::Sqlite(_) => "",
-            Engine::Postgres(_) => " FOR UPDATE SKIP LOCKED",
+            TransactionEngine::Sqlite(_) => "",
+            TransactionEngine::Postgres(_) => " FOR UPDATE SKIP LOCKED",
         }
     }
 
@@ -197,8 +197,8 @@ impl<'a> Tx<'a> {
     /// insert rows that refer to them.
     pub(crate) fn for_no_key_update(&self) -> &'static str {
         match self.engine {
-            Engine::Sqlite(_) => "",
-            Engine::Postgres(_) => " FOR NO KEY UPDATE",
+            TransactionEngine::Sqlite(_) => "",
+            TransactionEngine::Postgres(_) => " FOR NO KEY UPDATE",
         }
     }
 
@@ -206,8 +206,8 @@ impl<'a> Tx<'a> {
     /// ends.
     pub(crate) fn for_key_share(&self) -> &'static str {
         match self.engine {
-            Engine::Sqlite(_) => "",
-            Engine::Postgres(_) => " FOR KEY SHARE",
+            TransactionEngine::Sqlite(_) => "",
+            TransactionEngine::Postgres(_) => " FOR KEY SHARE",
         }
     }
 }
@@ -301,13 +301,13 @@ impl<'a> WriteTx<'a> {
             log.record_change(sql, params, affects);
         }
         match &self.engine {
-            Engine::Sqlite(connection) => {
+            TransactionEngine::Sqlite(connection) => {
                 let connection = connection.lock();
                 let mut statement = connection.prepare_cached(sql)?;
                 bind(&mut statement, params)?;
                 Ok(statement.raw_execute()? as u64)
             }
-            Engine::Postgres(client) => {
+            TransactionEngine::Postgres(client) => {
                 let answer = async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     Ok(client.execute_raw(&statement, as_postgres(params)).await?)

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 
 /// The block that contains the inline content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SourcePosition {
+pub(crate) enum InlineContainer {
     Paragraph,
     /// Single-line.
     Heading,
@@ -21,17 +21,17 @@ pub(crate) enum SourcePosition {
 }
 
 /// Renders the inline content of a textblock. Only paragraphs may have several lines.
-pub(crate) fn text(tree: &Tree, textblock: usize, place: SourcePosition) -> String {
+pub(crate) fn text(tree: &Tree, textblock: usize, place: InlineContainer) -> String {
     let mut pieces = PieceBuilder { tree, place, pieces: Vec::new(), open: Vec::new() };
     pieces.read(textblock);
     let mut pieces = pieces.pieces;
     replace_unrecognised_delimiters(&mut pieces);
     let mut text = write(&pieces, place);
-    if place == SourcePosition::Heading && text.ends_with('#') {
+    if place == InlineContainer::Heading && text.ends_with('#') {
         // A trailing `#` would be parsed as the end of the heading.
         text.insert(text.len() - 1, '\\');
     }
-    if place == SourcePosition::Heading
+    if place == InlineContainer::Heading
         && text.ends_with('}')
         && let Some(start) = text.rfind("{#")
     {
@@ -83,7 +83,7 @@ struct End {
 
 struct PieceBuilder<'a> {
     tree: &'a Tree,
-    place: SourcePosition,
+    place: InlineContainer,
     pieces: Vec<InlinePiece>,
     /// The open marks, with the indexes of the pieces that opened them.
     open: Vec<(Mark, usize)>,
@@ -110,7 +110,7 @@ impl PieceBuilder<'_> {
 
     fn text(&mut self, text: &str, marks: Marks) {
         let mut wanted: Vec<Mark> = marks.iter().collect();
-        let in_cell = self.place == SourcePosition::Cell;
+        let in_cell = self.place == InlineContainer::Cell;
         let is_innermost_code = wanted.last() == Some(&Mark::Flag(Flag::Code));
         let code = if is_innermost_code { escape::code_span(text, in_cell) } else { None };
         if code.is_some() {
@@ -132,7 +132,7 @@ impl PieceBuilder<'_> {
             Some(NodeKind::Text { marks, .. }) => Some(self.tree.marks(marks)),
             _ => None,
         };
-        let as_line = self.place == SourcePosition::Paragraph && next_marks == Some(marks);
+        let as_line = self.place == InlineContainer::Paragraph && next_marks == Some(marks);
         let written = if as_line { "\\\n" } else { "<br>" };
         self.pieces.push(InlinePiece::Verbatim(written.to_owned()));
     }
@@ -192,7 +192,7 @@ impl PieceBuilder<'_> {
         };
         let html = html.replace('\r', "&#13;").replace('\n', "&#10;");
         let html =
-            if self.place == SourcePosition::Cell { html.replace('|', "&#124;") } else { html };
+            if self.place == InlineContainer::Cell { html.replace('|', "&#124;") } else { html };
         End { delimiter, html }
     }
 
@@ -206,7 +206,7 @@ impl PieceBuilder<'_> {
         match title {
             (_, None) => Some(format!("]({destination})")),
             (_, Some(title)) => {
-                let title = escape::title(&title.to_string(), self.place == SourcePosition::Cell)?;
+                let title = escape::title(&title.to_string(), self.place == InlineContainer::Cell)?;
                 Some(format!("]({destination} {title})"))
             }
         }
@@ -299,7 +299,7 @@ fn is_punctuation(c: char) -> bool {
             )
 }
 
-fn write(pieces: &[InlinePiece], place: SourcePosition) -> String {
+fn write(pieces: &[InlinePiece], place: InlineContainer) -> String {
     let mut text = String::new();
     for (at, piece) in pieces.iter().enumerate() {
         let InlinePiece::Text(plain) = piece else {
@@ -307,11 +307,11 @@ fn write(pieces: &[InlinePiece], place: SourcePosition) -> String {
             continue;
         };
         let around = Surroundings {
-            starts_line: place == SourcePosition::Paragraph
+            starts_line: place == InlineContainer::Paragraph
                 && (text.is_empty() || text.ends_with('\n')),
             next: pieces.get(at + 1).and_then(InlinePiece::first),
             previous: text.chars().next_back(),
-            in_table: place == SourcePosition::Cell,
+            in_table: place == InlineContainer::Cell,
         };
         text.push_str(&escape::text(plain, around));
     }

@@ -164,7 +164,7 @@ impl MarkdownWriter<'_> {
         } else if !self.is_plain(node) {
             self.html(node);
         } else {
-            let text = inline::text(self.tree, node, inline::SourcePosition::Paragraph);
+            let text = inline::text(self.tree, node, inline::InlineContainer::Paragraph);
             self.lines.lines(&text);
         }
     }
@@ -173,7 +173,7 @@ impl MarkdownWriter<'_> {
         if space::of(self.tree, node) != SpaceMarkup::Plain {
             return self.html(node);
         }
-        let text = inline::text(self.tree, node, inline::SourcePosition::Heading);
+        let text = inline::text(self.tree, node, inline::InlineContainer::Heading);
         let marker = "#".repeat(level.into());
         self.lines.line(format!("{marker} {text}").trim_end_matches(' '));
     }

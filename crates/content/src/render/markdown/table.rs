@@ -2,7 +2,7 @@
 //! single line.
 
 use super::super::space::{self, SpaceMarkup};
-use super::inline::{self, SourcePosition};
+use super::inline::{self, InlineContainer};
 use crate::node::{Align, CellAttrs, NodeKind};
 use crate::render::html;
 use crate::tree::Tree;
@@ -66,7 +66,7 @@ fn content(tree: &Tree, cell: usize) -> Option<String> {
     }
     match tree.kind(block) {
         NodeKind::Paragraph if space::of(tree, block) == SpaceMarkup::Plain => {
-            Some(inline::text(tree, block, SourcePosition::Cell))
+            Some(inline::text(tree, block, InlineContainer::Cell))
         }
         NodeKind::Image(image) => {
             let mut written = String::new();

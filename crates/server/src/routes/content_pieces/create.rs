@@ -32,7 +32,7 @@ use crate::respond::{created, large_response};
     post,
     path = "/content-pieces",
     operation_id = "createContentPiece",
-    request_body = schema::NewContentPiece,
+    request_body = schema::NewContentPieceSchema,
     responses(
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),

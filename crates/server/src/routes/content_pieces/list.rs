@@ -14,7 +14,7 @@ use galley_storage::content_pieces::size as viewed_size;
 
 use super::format::{FormatParameters, ResponseFormat};
 use super::groups::GroupFilter;
-use super::schema::ListParameters;
+use super::schema::PieceListParameters;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
 use crate::extract::pagination::{self, PageRequest};
@@ -32,7 +32,7 @@ use crate::respond::{large_response, page_links, response};
     get,
     path = "/content-pieces/list",
     operation_id = "listContentPieces",
-    params(ListParameters, FormatParameters),
+    params(PieceListParameters, FormatParameters),
     responses((status = 200, body = [ContentPieceBody<'_>])),
 )]
 pub(crate) async fn handle(

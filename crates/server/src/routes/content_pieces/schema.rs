@@ -10,8 +10,8 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 /// A new content piece.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub(super) struct NewContentPiece {
+#[schema(as = NewContentPiece, rename_all = "camelCase")]
+pub(super) struct NewContentPieceSchema {
     #[schema(min_length = 1, max_length = 1024, example = "Hello")]
     title: String,
     /// The slug, without white space or control characters. It is stored unchanged and need not be
@@ -73,13 +73,13 @@ pub(super) struct NewContentPiece {
 pub(super) struct NewContentPieces {
     /// The pieces, in the order of their creation.
     #[schema(min_items = 1, max_items = 100)]
-    pieces: Vec<NewContentPiece>,
+    pieces: Vec<NewContentPieceSchema>,
 }
 
 /// A change of a content piece.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub(super) struct ContentPieceChange {
+#[schema(as = ContentPieceChange, rename_all = "camelCase")]
+pub(super) struct ContentPieceChangeSchema {
     #[schema(value_type = schemas::ContentPieceId)]
     id: String,
     /// The title. Null is allowed for a variant only.
@@ -162,7 +162,7 @@ impl ToSchema for CustomData {}
 /// The query parameters of the list of pieces.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(super) struct ListParameters {
+pub(super) struct PieceListParameters {
     /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
     /// The parameter may be repeated.
     content_group_id: Option<String>,
@@ -174,7 +174,7 @@ pub(super) struct ListParameters {
     /// List the pieces with this tag.
     tag_id: Option<String>,
     #[param(inline, default = "order")]
-    sort: Option<Sort>,
+    sort: Option<SortSchema>,
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
@@ -191,7 +191,8 @@ pub(super) struct ListParameters {
 
 /// The sort key of the list. A leading `-` reverses the order.
 #[derive(ToSchema)]
-enum Sort {
+#[schema(as = Sort)]
+enum SortSchema {
     #[schema(rename = "order")]
     Order,
     #[schema(rename = "-order")]

@@ -31,7 +31,7 @@ use crate::respond::{large_response, response};
     put,
     path = "/content-pieces",
     operation_id = "updateContentPiece",
-    request_body = schema::ContentPieceChange,
+    request_body = schema::ContentPieceChangeSchema,
     responses(
         (status = 200, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
@@ -70,7 +70,7 @@ pub(crate) async fn handle(
 }
 
 /// The parsed request body.
-struct ParsedPiece {
+struct ParsedPieceUpdate {
     id: RequestedId<ContentPieceId>,
     variant: Option<RequestedId<VariantRef>>,
     change: ContentPieceChange,
@@ -83,7 +83,7 @@ struct ParsedPiece {
     losses: Vec<ConversionWarning>,
 }
 
-fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
+fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPieceUpdate {
     let mut fields = input::normalized(body);
     let id = RequestedId::new(fields.required("id", reference::<ContentPieceId>).flatten());
     let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
@@ -120,7 +120,7 @@ fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
         reference_id: reference_id.flatten(),
     };
     let variant = variant.map(|name| RequestedId::new(name.parse().ok()));
-    ParsedPiece {
+    ParsedPieceUpdate {
         id,
         variant,
         change,

@@ -29,7 +29,7 @@ use crate::respond::response;
     operation_id = "acceptInvite",
     request_body = schema::Acceptance,
     responses(
-        (status = 200, body = schema::Accepted),
+        (status = 200, body = schema::AcceptedInviteSchema),
         (status = 404, description = "not_found"),
         (status = 409, description = "username_taken, already_member"),
         (status = 410, description = "invite_ended"),
@@ -50,7 +50,7 @@ pub(crate) async fn handle(
     };
     let acceptance = AcceptInviteRequest { code, username, full_name, token };
     let accepted = invites::accept(app.service(), acceptance.clone()).await?;
-    let mut response = response::ok(&schema::Accepted {
+    let mut response = response::ok(&schema::AcceptedInviteSchema {
         workspace_id: accepted.workspace.to_string(),
         member_id: accepted.member.to_string(),
         user_id: accepted.user.id.to_string(),

@@ -45,7 +45,7 @@ pub(super) struct Form {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AcceptedInvite, rename_all = "camelCase")]
-pub(super) struct Accepted {
+pub(super) struct AcceptedInviteSchema {
     #[schema(value_type = schemas::WorkspaceId)]
     pub(super) workspace_id: String,
     #[schema(value_type = schemas::WorkspaceMemberId)]

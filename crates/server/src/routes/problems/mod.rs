@@ -18,7 +18,7 @@ struct ProblemListPage {
 
 #[derive(Template)]
 #[template(path = "problem.html")]
-struct PageRequest {
+struct ProblemPageRequest {
     reason: &'static str,
     title: &'static str,
     status: String,
@@ -57,7 +57,7 @@ pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Re
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == name);
     let reason = *reason.ok_or_else(Error::not_found)?;
     let texts = texts(reason);
-    Ok(pages::public(&PageRequest {
+    Ok(pages::public(&ProblemPageRequest {
         reason: reason.as_str(),
         title: texts.title,
         status: status_text(texts.status),

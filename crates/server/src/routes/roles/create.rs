@@ -23,7 +23,7 @@ use crate::respond::created;
     post,
     path = "/roles",
     operation_id = "createRole",
-    request_body = schema::NewRole,
+    request_body = schema::NewRoleSchema,
     responses(
         (status = 201, body = RoleBody<'_>),
         (status = 403, description = "beyond_own_permissions, outside_group_limit"),

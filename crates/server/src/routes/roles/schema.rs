@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 /// A new role.
 #[derive(ToSchema)]
-pub(super) struct NewRole {
+#[schema(as = NewRole)]
+pub(super) struct NewRoleSchema {
     /// The name, without control characters. It is unique in the workspace.
     #[schema(
         min_length = 1,

@@ -21,7 +21,7 @@ use crate::respond::created;
     post,
     path = "/variants",
     operation_id = "createVariant",
-    request_body = schema::NewVariant,
+    request_body = schema::NewVariantSchema,
     responses(
         (status = 201, body = VariantBody<'_>),
         (status = 409, description = "key_taken"),

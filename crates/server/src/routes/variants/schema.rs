@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 /// A new variant.
 #[derive(ToSchema)]
-pub(super) struct NewVariant {
+#[schema(as = NewVariant)]
+pub(super) struct NewVariantSchema {
     /// The key that programs use. It is unique in the workspace.
     #[schema(pattern = "^[a-z0-9_]{1,20}$", example = "de")]
     key: String,

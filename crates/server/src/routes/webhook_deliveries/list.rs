@@ -26,7 +26,7 @@ const PER_PAGE_MAX: i64 = 100;
     get,
     path = "/webhooks/deliveries",
     operation_id = "listDeliveries",
-    params(IdPageParams, schema::ListParameters),
+    params(IdPageParams, schema::DeliveryListParameters),
     responses(
         (status = 200, body = [DeliveryBody<'_>]),
         (status = 404, description = "not_found"),

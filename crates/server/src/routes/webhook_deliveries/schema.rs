@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 /// The query parameters of the list, besides those of paging.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(super) struct ListParameters {
+pub(super) struct DeliveryListParameters {
     /// The limit on items in a page.
     #[param(minimum = 1, maximum = 100, default = 20, example = 50)]
     per_page: Option<i64>,

@@ -29,7 +29,7 @@ use crate::respond::response::MinimalBody;
     post,
     path = "/webhooks",
     operation_id = "createWebhook",
-    request_body = schema::NewWebhook,
+    request_body = schema::NewWebhookSchema,
     responses(
         (status = 201, body = WebhookBody<'_>),
         (status = 400, description = "unknown_reference"),

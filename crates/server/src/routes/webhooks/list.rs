@@ -19,7 +19,7 @@ use crate::respond::page_links;
     get,
     path = "/webhooks/list",
     operation_id = "listWebhooks",
-    params(IdPageParams, schema::ListParameters),
+    params(IdPageParams, schema::WebhookListParameters),
     responses(
         (status = 200, body = [WebhookBody<'_>]),
     ),

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 /// The query parameters of the list, besides those of paging.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(super) struct ListParameters {
+pub(super) struct WebhookListParameters {
     /// List only the webhooks that an extension's token created. For the token of an extension,
     /// list only those of this extension.
     #[param(default = false, example = true)]
@@ -26,7 +26,8 @@ pub(super) struct NewWebhookMetadata {
 
 /// A new webhook.
 #[derive(ToSchema)]
-pub(super) struct NewWebhook {
+#[schema(as = NewWebhook)]
+pub(super) struct NewWebhookSchema {
     /// The receiver of the event: an absolute http or https URL without user and password.
     #[schema(value_type = schemas::WebhookUrl)]
     url: String,

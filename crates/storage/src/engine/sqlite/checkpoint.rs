@@ -128,7 +128,7 @@ impl Checkpointer {
         let connection = connection::open_writer(database)?;
         connection.busy_timeout(RESTART_TIMEOUT)?;
         let database = database.to_owned();
-        let clock = Clock { started: Instant::now(), started_at: now };
+        let clock = CheckpointClock { started: Instant::now(), started_at: now };
         let (signal, signals) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
@@ -196,12 +196,12 @@ fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<(
 
 /// A clock that continues from the time in [`crate::Options`] without reading the system's clock.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+struct CheckpointClock {
     started: Instant,
     started_at: Timestamp,
 }
 
-impl Clock {
+impl CheckpointClock {
     fn now(self) -> Timestamp {
         let since = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
         Timestamp::from_ms(self.started_at.ms().saturating_add(since))
@@ -215,7 +215,7 @@ const RESCUE_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 struct Rescue {
     database: PathBuf,
-    clock: Clock,
+    clock: CheckpointClock,
     state: RescueState,
 }
 

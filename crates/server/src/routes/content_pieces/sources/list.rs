@@ -6,7 +6,7 @@ use galley_application::operations::import_sources::{self, SourceListRequest};
 use galley_domain::ContentPieceId;
 use galley_domain::text::ShortText;
 
-use super::schema::ListParameters;
+use super::schema::SourceListParameters;
 use crate::extract::actor::{Actor, ReadContentPieces};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
@@ -23,7 +23,7 @@ use crate::routes::content_pieces::groups::GroupFilter;
     get,
     path = "/content-pieces/sources",
     operation_id = "listContentPieceSources",
-    params(IdPageParams, ListParameters),
+    params(IdPageParams, SourceListParameters),
     responses((status = 200, body = [PieceSourcesBody<'_>])),
 )]
 pub(crate) async fn handle(

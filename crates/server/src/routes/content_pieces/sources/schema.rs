@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 /// The query parameters of the list of sources.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(super) struct ListParameters {
+pub(super) struct SourceListParameters {
     /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
     /// The parameter may be repeated.
     content_group_id: Option<String>,
