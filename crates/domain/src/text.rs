@@ -1,6 +1,7 @@
 //! Validated texts: the rules of each type are checked once, at parsing.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The reason for the rejection of a value: a stable code, and a message that continues the field's
 /// name (`must not be empty`).
@@ -155,6 +156,31 @@ checked_text! {
 impl fmt::Display for WebReference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
+    }
+}
+
+/// An origin as browsers send it, such as `https://example.org`: without a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebOrigin(String);
+
+impl WebOrigin {
+    /// Returns the origin's text, in ASCII.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for WebOrigin {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let (scheme, host) = text.split_once("://").unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"/?#@*".contains(&byte);
+        if matches!(scheme, "http" | "https") && !host.is_empty() && host.bytes().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new("invalid_format", "must be an origin such as https://example.org"))
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use galley_server::callbacks::{self, Callback, SignatureStatus};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::cli::ListenArguments;
-use crate::out::{self, say};
+use galley_commands::cli::ListenArguments;
+use galley_commands::{out, say};
 
 /// Receives callbacks and prints them until the process is stopped.
 pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {

@@ -1,36 +1,14 @@
-//! The program `galley`, with one file for each subcommand.
+//! The program `galley`: the subcommands that serve HTTP, besides those of `galley-commands`.
 
-mod backups;
-mod bundle;
-mod check;
-mod cli;
-mod config;
-mod export;
-mod first_start;
-mod group;
-mod group_path;
-mod import;
-mod init;
-mod key;
 mod listen;
-mod logging;
-mod member;
-mod out;
-mod own_files;
-mod paths;
-mod progress;
 mod serve;
-mod settings;
-mod store;
-mod token;
-mod version;
-mod workspace;
 
 use std::process::ExitCode;
 
 use clap::{ArgMatches, FromArgMatches};
 
-use cli::{Cli, Command};
+use galley_commands::cli::{self, Cli, Command};
+use galley_commands::{out, settings};
 
 /// The niceness of import threads, so that other processes get the CPU first.
 const IMPORT_NICENESS: i32 = 19;
@@ -59,7 +37,6 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
     }
     let settings = settings::load(matches)?;
-    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {
         // The server may run on this machine, and its requests have priority. An import into the
@@ -72,23 +49,8 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
         match cli.command.unwrap_or(Command::Serve) {
-            Command::Serve => done(serve::run(&settings).await),
-            Command::Init(arguments) => done(init::run(&settings, &arguments).await),
-            Command::Token(command) => done(token::run(&settings, &command).await),
-            Command::Workspace(command) => done(workspace::run(&settings, &command).await),
-            Command::Group(command) => done(group::run(&settings, &command).await),
-            Command::Member(command) => done(member::run(&settings, &command).await),
-            Command::Import(arguments) => Box::pin(import::run(&settings, &arguments)).await,
-            Command::Copy(arguments) => done(backups::copy(&settings, &arguments).await),
-            Command::Backup(arguments) => done(backups::backup(&settings, &arguments).await),
-            Command::Restore(arguments) => done(backups::restore(&settings, &arguments).await),
-            Command::Verify(arguments) => done(backups::verify(&arguments).await),
-            Command::Export(arguments) => export::run(&settings, &arguments).await,
-            Command::Config => done(config::run(&settings)),
-            Command::Check => check::run(&settings).await,
-            Command::Openapi | Command::Listen(_) => {
-                unreachable!("done before the settings are read")
-            }
+            Command::Serve => serve::run(&settings).await.map(|()| ExitCode::SUCCESS),
+            other => galley_commands::run(other, &settings).await,
         }
     })
 }

@@ -14,9 +14,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::settings::Settings;
-use crate::version::VERSION;
-use crate::{check, first_start, init, key, logging, store};
+use galley_commands::settings::Settings;
+use galley_commands::version::VERSION;
+use galley_commands::{check, first_start, init, key, logging, store};
 
 /// The interval at which recorded measurements are aggregated, so that they don't accumulate
 /// between two scrapes.

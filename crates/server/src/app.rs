@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
-use axum::http::HeaderValue;
+use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
 use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
 use galley_content::{ContentError, ConversionWarning, Tree};
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::text::WebOrigin;
 use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
 use galley_runtime::{CpuPool, Overloaded};
@@ -38,7 +39,7 @@ pub struct ServerLimits {
     /// The timeout for receiving the headers, or the body, of a request.
     pub receive_timeout: Duration,
     /// The origins that CORS allows.
-    pub cors_origins: Vec<HeaderValue>,
+    pub cors_origins: Vec<WebOrigin>,
     /// The size of the response cache, in bytes. 0 disables it.
     pub response_cache_size: u64,
     /// The requests that a token may send per minute. 0 means unlimited.
@@ -61,15 +62,15 @@ pub struct ServerLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            header_size_limit: 16 * 1024,
-            body_size_limit: 8 * 1024 * 1024,
-            content_size_limit: 2 * 1024 * 1024,
-            response_size_limit: 64 * 1024 * 1024,
-            receive_timeout: Duration::from_secs(30),
+            header_size_limit: default_limits::HEADER_SIZE,
+            body_size_limit: default_limits::BODY_SIZE,
+            content_size_limit: default_limits::CONTENT_SIZE,
+            response_size_limit: default_limits::RESPONSE_SIZE,
+            receive_timeout: Duration::from_secs(default_limits::RECEIVE_TIMEOUT_SECONDS),
             cors_origins: Vec::new(),
-            response_cache_size: 64 * 1024 * 1024,
+            response_cache_size: u64::from(default_limits::RESPONSE_CACHE_MIB) << 20,
             rate_limit: 0,
-            invites_per_hour: 100,
+            invites_per_hour: default_limits::INVITES_PER_HOUR,
             webhook_addresses: AddressPolicy::default(),
             public_url: String::new(),
             node: String::new(),

@@ -22,9 +22,7 @@ mod routes;
 mod serve;
 
 pub use app::{App, ServerLimits};
-pub use axum::http::HeaderValue;
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{FromAddress as MailSender, InvalidSetting, Mailer, Outbox, SendError, Smtp};
-pub use middleware::cors::parse_origin;
 pub use problem::Problem;
 pub use serve::{Server, serve_metrics};

@@ -6,6 +6,7 @@ use axum::http::header::{
     AGE, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method};
+use galley_domain::text::WebOrigin;
 use tower_http::cors::CorsLayer;
 
 use crate::extract::prefer::APPLIED;
@@ -15,12 +16,14 @@ use crate::respond::created::REPLAYED;
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
 
 /// Allows scripts of these origins, which send a token of their own. Cookies are not allowed.
-pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
+pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
     let [prefer, idempotency_key, rate, rate_policy, request_id] =
         ["prefer", "idempotency-key", "ratelimit", "ratelimit-policy", "x-request-id"]
             .map(HeaderName::from_static);
+    let header = |origin: &WebOrigin| HeaderValue::try_from(origin.as_str()).ok();
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(header).collect();
     CorsLayer::new()
-        .allow_origin(origins.to_vec())
+        .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
         .allow_headers([
             AUTHORIZATION,
@@ -44,12 +47,4 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
             request_id,
         ])
         .max_age(PREFLIGHT_MAX_AGE)
-}
-
-/// Parses an origin as browsers send it: `https://example.org`, without a path.
-pub fn parse_origin(text: &str) -> Option<HeaderValue> {
-    let (scheme, host) = text.split_once("://")?;
-    let plain = !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' ']);
-    let known = matches!(scheme, "http" | "https");
-    if known && plain { HeaderValue::try_from(text).ok() } else { None }
 }

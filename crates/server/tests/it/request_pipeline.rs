@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::Timestamp;
+use galley_domain::text::WebOrigin;
 use galley_server::ServerLimits;
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
@@ -342,7 +343,7 @@ async fn a_write_completes_after_its_client_disconnects(store: TestStore) {
 #[on_both_engines]
 async fn cors_allows_only_configured_origins(store: TestStore) {
     let origin = "https://site.example";
-    let cors_origins = vec![galley_server::parse_origin(origin).unwrap()];
+    let cors_origins = vec![origin.parse().unwrap()];
     let service =
         Service::start_with(store, ServerLimits { cors_origins, ..ServerLimits::default() }).await;
     let ask = async |method, path: &str, origin: &str| {
@@ -382,7 +383,7 @@ async fn cors_allows_only_configured_origins(store: TestStore) {
         }
     }
     for bad in ["*", "example.org", "https://a/b", "ftp://a", "https://"] {
-        assert!(galley_server::parse_origin(bad).is_none(), "{bad}");
+        assert!(bad.parse::<WebOrigin>().is_err(), "{bad}");
     }
 }
 

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::out::is_misleading;
 
 /// Starts logging of the events that match `filter`.
-pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
+pub fn start(filter: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is not valid: try info or debug"))?;
     // A line that can't be written, as on a full disk, is dropped. Reporting the error on standard

@@ -32,7 +32,7 @@ pub(crate) async fn open_existing(
 }
 
 /// Opens the database of the settings. Creates it and the data directory if they don't exist.
-pub(crate) async fn open(
+pub async fn open(
     settings: &Settings,
     environment: &Environment,
     role: Role,

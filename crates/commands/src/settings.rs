@@ -10,41 +10,43 @@ use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
+use galley_application::default_limits;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
-use galley_server::{HeaderValue, MailSender, Mailer, Outbox, ServerLimits, Smtp, parse_origin};
+use galley_domain::text::WebOrigin;
+use galley_mail::{FromAddress, Mailer, Outbox, Smtp};
 use galley_storage::DatabaseUrl;
 use toml::Spanned;
 
 /// The help heading of the settings.
-pub(crate) const HEADING: &str = "Settings";
+pub const HEADING: &str = "Settings";
 
 /// The settings. Some are secrets.
 #[derive(Args)]
 #[command(next_help_heading = HEADING)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Read settings from this file
     #[arg(long, global = true, env = "GALLEY_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Listen on this address
     #[arg(long, global = true, env = "GALLEY_LISTEN", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address, default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
     /// Keep the SQLite database and other files in this directory
     #[arg(long, global = true, env = "GALLEY_DATA_DIR", value_name = "DIR")]
     #[arg(default_value = "galley-data")]
-    pub(crate) data_dir: PathBuf,
+    pub data_dir: PathBuf,
     /// Use this PostgreSQL database: postgres://… [default: SQLite in the data directory]
     #[arg(long, global = true, env = "GALLEY_DATABASE_URL", value_name = "URL")]
     #[arg(hide_env_values = true, value_parser = text())]
-    pub(crate) database_url: Option<String>,
+    pub database_url: Option<String>,
     /// Send reads that clients allow to be stale to these replicas: postgres://… [default: none]
     #[arg(long, global = true, env = "GALLEY_DATABASE_READ_URL", value_name = "URL")]
     #[arg(hide_env_values = true, value_parser = text())]
-    pub(crate) database_read_url: Option<String>,
+    pub database_read_url: Option<String>,
     /// Open this many connections to PostgreSQL, or use as many threads for heavy reads on SQLite
     #[arg(long, global = true, env = "GALLEY_DATABASE_CONNECTIONS", value_name = "COUNT")]
     #[arg(default_value_t = 8)]
-    pub(crate) database_connections: usize,
+    pub database_connections: usize,
     /// Set the address at which clients reach the service [default: http:// and the listen address]
     #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
     #[arg(value_parser = text())]
@@ -52,54 +54,54 @@ pub(crate) struct Settings {
     /// Serve /metrics on this address [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
-    pub(crate) metrics_addr: Option<SocketAddr>,
+    pub metrics_addr: Option<SocketAddr>,
     /// Log at this level, or at levels by module
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
     #[arg(value_parser = text(), default_value = "info")]
-    pub(crate) log: String,
+    pub log: String,
     /// Limit a request's body to this many bytes
     #[arg(long, global = true, env = "GALLEY_BODY_SIZE_LIMIT", value_name = "BYTES")]
-    #[arg(default_value_t = ServerLimits::default().body_size_limit)]
-    pub(crate) body_size_limit: usize,
+    #[arg(default_value_t = default_limits::BODY_SIZE)]
+    pub body_size_limit: usize,
     /// Limit a request's header to this many bytes
     #[arg(long, global = true, env = "GALLEY_HEADER_SIZE_LIMIT", value_name = "BYTES")]
-    #[arg(default_value_t = ServerLimits::default().header_size_limit)]
-    pub(crate) header_size_limit: usize,
+    #[arg(default_value_t = default_limits::HEADER_SIZE)]
+    pub header_size_limit: usize,
     /// Time out clients that take longer than this many seconds to send a request's header or body,
     /// or to receive more of a response
     #[arg(long, global = true, env = "GALLEY_RECEIVE_TIMEOUT", value_name = "SECONDS")]
-    #[arg(default_value_t = ServerLimits::default().receive_timeout.as_secs())]
-    pub(crate) receive_timeout: u64,
+    #[arg(default_value_t = default_limits::RECEIVE_TIMEOUT_SECONDS)]
+    pub receive_timeout: u64,
     /// Keep serving for this many seconds after a stop signal, while /readyz reports the stop to
     /// load balancers
     #[arg(long, global = true, env = "GALLEY_SHUTDOWN_DELAY", value_name = "SECONDS")]
     #[arg(default_value_t = 0)]
-    pub(crate) shutdown_delay: u64,
+    pub shutdown_delay: u64,
     /// Limit a piece's HTML content to this many bytes
     #[arg(long, global = true, env = "GALLEY_CONTENT_SIZE_LIMIT", value_name = "BYTES")]
-    #[arg(default_value_t = ServerLimits::default().content_size_limit)]
-    pub(crate) content_size_limit: usize,
+    #[arg(default_value_t = default_limits::CONTENT_SIZE)]
+    pub content_size_limit: usize,
     /// Limit a response to this many bytes, and all unsent responses together to eight times as
     /// many
     #[arg(long, global = true, env = "GALLEY_RESPONSE_SIZE_LIMIT", value_name = "BYTES")]
-    #[arg(default_value_t = ServerLimits::default().response_size_limit)]
-    pub(crate) response_size_limit: usize,
+    #[arg(default_value_t = default_limits::RESPONSE_SIZE)]
+    pub response_size_limit: usize,
     /// Allow browser scripts of these origins (CORS), separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     #[arg(default_value = "", hide_default_value = true)]
     cors_origins: String,
     /// Limit the response cache to this many MiB; 0 disables it
     #[arg(long, global = true, env = "GALLEY_RESPONSE_CACHE_SIZE", value_name = "MIB")]
-    #[arg(default_value_t = 64)]
-    pub(crate) response_cache_size: u32,
+    #[arg(default_value_t = default_limits::RESPONSE_CACHE_MIB)]
+    pub response_cache_size: u32,
     /// Limit a token to this many requests per minute; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
     #[arg(default_value_t = 0)]
-    pub(crate) rate_limit: u32,
+    pub rate_limit: u32,
     /// Limit a workspace to this many invites per hour; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
-    #[arg(default_value_t = ServerLimits::default().invites_per_hour)]
-    pub(crate) invites_per_hour: u32,
+    #[arg(default_value_t = default_limits::INVITES_PER_HOUR)]
+    pub invites_per_hour: u32,
     /// Send mails through this server: smtps://user:password@host, or smtp://… [default: none,
     /// mails are written to files]
     #[arg(long, global = true, env = "GALLEY_SMTP_URL", value_name = "URL")]
@@ -116,11 +118,11 @@ pub(crate) struct Settings {
     /// Encrypt secrets with this key: 32 bytes in base 64 [default on SQLite: a file]
     #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY")]
     #[arg(hide_env_values = true, value_parser = text())]
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// Use this text as the first token, for an unattended first start
     #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
     #[arg(hide_env_values = true, value_parser = text())]
-    pub(crate) init_token: Option<String>,
+    pub init_token: Option<String>,
     /// The settings file, if one was read.
     #[arg(skip)]
     pub(crate) file: Option<PathBuf>,
@@ -167,7 +169,7 @@ const DEFAULT_FILE: &str = "galley.toml";
 
 /// Leaves out the variables of settings that are empty, because some tools pass unset variables on
 /// as empty ones.
-pub(crate) fn without_empty_variables(argument: clap::Arg) -> clap::Arg {
+pub fn without_empty_variables(argument: clap::Arg) -> clap::Arg {
     let is_empty =
         argument.get_env().and_then(std::env::var_os).is_some_and(|text| text.is_empty());
     if is_empty { argument.env(None) } else { argument }
@@ -176,7 +178,7 @@ pub(crate) fn without_empty_variables(argument: clap::Arg) -> clap::Arg {
 /// Adds the settings file to the flags and variables in `given`.
 ///
 /// The settings are parsed again, all as flags: those that were given, and the others of the file.
-pub(crate) fn load(given: &ArgMatches) -> anyhow::Result<Settings> {
+pub fn load(given: &ArgMatches) -> anyhow::Result<Settings> {
     let file = match given.get_one::<PathBuf>("config") {
         Some(path) => Some(path.clone()),
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),
@@ -300,7 +302,7 @@ impl Settings {
     }
 
     /// Returns the database's location.
-    pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
+    pub fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.as_deref() {
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.join(crate::paths::DATABASE))),
             Some(url) if is_postgres(url) => Ok(DatabaseUrl::Postgres(url.to_owned())),
@@ -312,10 +314,10 @@ impl Settings {
     }
 
     /// Returns the origins whose browser scripts are allowed.
-    pub(crate) fn cors_origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
+    pub fn cors_origins(&self) -> anyhow::Result<Vec<WebOrigin>> {
         let origins = self.cors_origins.split(',').map(str::trim);
         let read = |origin: &str| {
-            parse_origin(origin).with_context(|| {
+            origin.parse().with_context(|| {
                 format!("cors-origins: {origin:?} is not an origin such as https://example.org")
             })
         };
@@ -323,7 +325,7 @@ impl Settings {
     }
 
     /// Returns the addresses that webhooks may call, if the service listens at `address`.
-    pub(crate) fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
+    pub fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
         let networks = self.webhooks_allow.split(',').map(str::trim);
         let read = |network: &str| {
             let one = network.parse::<IpAddr>().map(IpNet::from);
@@ -342,27 +344,27 @@ impl Settings {
     }
 
     /// Returns the mailer: an SMTP server, or an outbox of files.
-    pub(crate) fn mailer(&self) -> anyhow::Result<Mailer> {
+    pub fn mailer(&self) -> anyhow::Result<Mailer> {
         let from = self.mail_from.as_deref();
         let Some(url) = self.smtp_url.as_deref() else {
-            let from = MailSender::parse(from.unwrap_or("Galley <galley@localhost>"));
+            let from = FromAddress::parse(from.unwrap_or("Galley <galley@localhost>"));
             let from = from.context("mail-from")?;
             return Ok(Mailer::Outbox(Outbox::new(self.outbox(), from)));
         };
         let from = from.context(
             "smtp-url requires mail-from: set the sender, such as Galley <galley@example.org>",
         )?;
-        let from = MailSender::parse(from).context("mail-from")?;
+        let from = FromAddress::parse(from).context("mail-from")?;
         Ok(Mailer::Smtp(Smtp::parse(url, from).context("smtp-url")?))
     }
 
     /// Returns the directory for mails if there is no mail server.
-    pub(crate) fn outbox(&self) -> PathBuf {
+    pub fn outbox(&self) -> PathBuf {
         self.data_dir.join("outbox")
     }
 
     /// Returns the service's address for clients, if it listens at `address`.
-    pub(crate) fn public_url(&self, address: SocketAddr) -> String {
+    pub fn public_url(&self, address: SocketAddr) -> String {
         self.public_url.clone().unwrap_or_else(|| format!("http://{address}"))
     }
 }

@@ -1,12 +1,12 @@
 //! A piece's data as the source has it, for all formats, and its conversion to a document.
 
+use galley_application::default_limits;
 use galley_application::sanitize;
 use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
-use galley_server::ServerLimits;
 use serde_json::{Map, Value, json};
 
 use super::findings::{self, Finding};
@@ -237,7 +237,7 @@ fn optional<T>(
 
 /// Rejects a tree whose HTML exceeds the limit of a request. `size` is that of its JSON or HTML.
 fn check_size(tree: &Tree, size: usize) -> Result<(), String> {
-    let max = ServerLimits::default().content_size_limit;
+    let max = default_limits::CONTENT_SIZE;
     // JSON is usually longer than the HTML of the same text, but escaped characters are longer in
     // HTML.
     let size = if size > max / 6 { tree.to_html().len() } else { size };

@@ -1,4 +1,4 @@
 //! The version of the program.
 
 /// The version in the schema's record, on the command line and in the log.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

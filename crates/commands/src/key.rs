@@ -14,7 +14,7 @@ use crate::settings::Settings;
 const KEY_FILE: &str = "galley.key";
 
 /// Rejects an invalid key, and PostgreSQL without a key, before the database is opened.
-pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
+pub fn check_given(settings: &Settings) -> anyhow::Result<()> {
     match (settings.key.as_deref(), settings.database()?) {
         (Some(text), _) => {
             SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
@@ -30,7 +30,7 @@ pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
 
 /// Returns the key of the settings or of the file. Creates the file for a SQLite database that has
 /// no key yet.
-pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
+pub async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
     // The database is read before the file. A concurrent start creates the file before it registers
     // the key, so the other order could report a missing file.
     let known = has_key(database).await?;

@@ -18,13 +18,13 @@ use crate::settings::Settings;
 pub(crate) const FIRST_GROUP: &str = "Posts";
 
 /// Returns true if the database has no workspace yet.
-pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
+pub async fn is_empty(database: &Database) -> anyhow::Result<bool> {
     let any = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::any(tx).await?);
     Ok(!database.read("workspaces.any", any).await?)
 }
 
 /// Returns the first token: the one of the settings, or a new one.
-pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::Result<AccessToken> {
+pub fn token(settings: &Settings, environment: &Environment) -> anyhow::Result<AccessToken> {
     match settings.init_token.as_deref() {
         Some(text) => AccessToken::parse(text).context(
             "GALLEY_INIT_TOKEN is not an access token: galley_, 43 characters and a checksum of 6",
@@ -34,7 +34,7 @@ pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::R
 }
 
 /// Creates the first workspace. Returns `None` if there is one already.
-pub(crate) async fn create(
+pub async fn create(
     database: &Database,
     environment: &Environment,
     name: &str,
@@ -60,7 +60,7 @@ pub(crate) async fn create(
 
 /// Writes the token to a file that only its owner can read, for unattended starts. An existing file
 /// belongs to an earlier database, and is replaced.
-pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
+pub fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
     let path = settings.data_dir.join("first-token.txt");
     let failed = || format!("the first token can't be stored in {}", path.display());
     if path.exists() {
@@ -77,7 +77,7 @@ pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::R
 }
 
 /// Returns shell commands for a first request.
-pub(crate) fn first_request(url: &str, token: &str, first: &CreatedWorkspace) -> String {
+pub fn first_request(url: &str, token: &str, first: &CreatedWorkspace) -> String {
     let group = first.content_group;
     format!(
         "curl -s {url}/content-pieces \\

@@ -1,5 +1,7 @@
 //! The command line: commands, arguments, and their help texts.
 
+#![allow(missing_docs, reason = "doc comments are help texts here")]
+
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -8,7 +10,7 @@ use galley_domain::{Permission, PermissionSet};
 use crate::settings::{self, Settings};
 
 /// The default content group of imports and exports: the first group of a new workspace.
-pub(crate) const DEFAULT_GROUP: &str = "Posts";
+pub const DEFAULT_GROUP: &str = "Posts";
 
 /// A self-hosted service for content-management and publishing workspaces.
 ///
@@ -16,16 +18,16 @@ pub(crate) const DEFAULT_GROUP: &str = "Posts";
 /// flags; each overrides the previous ones. `galley config` prints the effective settings.
 #[derive(Parser)]
 #[command(name = "galley", version, max_term_width = 100)]
-pub(crate) struct Cli {
+pub struct Cli {
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub command: Option<Command>,
 }
 
 /// Builds the command line. The short help of each command omits the settings, as all commands
 /// share them.
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     let command = Cli::command()
         .after_help("Settings such as --data-dir and --listen: see --help")
         .after_long_help("`galley config` prints the effective settings.");
@@ -37,7 +39,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub enum Command {
     /// Serve the API (on an empty database, create a first workspace and token)
     Serve,
     /// Create the first workspace and its token, without serving
@@ -77,37 +79,37 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct InitArguments {
+pub struct InitArguments {
     /// Use this name for the workspace
     #[arg(long, value_name = "NAME", default_value = "My workspace")]
-    pub(crate) workspace: String,
+    pub workspace: String,
     /// Use this e-mail address for the owner
     #[arg(long, value_name = "EMAIL", default_value = "owner@localhost")]
-    pub(crate) email: String,
+    pub email: String,
     /// Print only one JSON object with the ids and the token
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportArguments {
+pub struct ExportArguments {
     /// Write the files to this folder: a new one, or that of an earlier export
     #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// Write Markdown files of a content group, or a bundle of JSON files with the whole workspace
     #[arg(long, value_name = "FORMAT", default_value = "markdown")]
-    pub(crate) format: ExportFormat,
+    pub format: ExportFormat,
     /// Export the content group with this id or path, and the groups below it [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
-    pub(crate) group: Option<String>,
+    pub group: Option<String>,
     /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
-    pub(crate) workspace: Option<String>,
+    pub workspace: Option<String>,
 }
 
 /// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ExportFormat {
+pub enum ExportFormat {
     /// Markdown files with the pieces of a group, for reading
     Markdown,
     /// A bundle with the whole workspace, for restoring
@@ -115,38 +117,38 @@ pub(crate) enum ExportFormat {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CopyArguments {
+pub struct CopyArguments {
     /// Copy this store: postgres://… or sqlite:PATH (a file, or a data directory)
     #[arg(long, value_name = "URL")]
-    pub(crate) from: String,
+    pub from: String,
     /// Copy into this store, which must be empty
     #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
+    pub to: String,
     /// Copy a store that is being served, in its current state
     #[arg(long)]
-    pub(crate) live: bool,
+    pub live: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct FileArguments {
+pub struct FileArguments {
     /// Use this backup file
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
 }
 
 #[derive(Args)]
-pub(crate) struct ListenArguments {
+pub struct ListenArguments {
     /// Listen on this port of 127.0.0.1
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
-    pub(crate) port: u16,
+    pub port: u16,
     /// Verify signatures with this webhook secret
     #[arg(long, env = "GALLEY_LISTEN_SECRET", value_name = "SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    pub secret: Option<String>,
     /// Respond with this status: the sender retries unless it is 2xx, or 410, which disables the
     /// webhook
     #[arg(long, value_name = "STATUS", default_value_t = 204)]
     #[arg(value_parser = clap::value_parser!(u16).range(200..=599))]
-    pub(crate) status: u16,
+    pub status: u16,
 }
 
 /// Omits the secret.
@@ -157,7 +159,7 @@ impl std::fmt::Debug for ListenArguments {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TokenCommand {
+pub enum TokenCommand {
     /// Create a token for a member, and print it once
     Create {
         /// Create the token for the member with this e-mail address (default: the workspace's first
@@ -198,7 +200,7 @@ pub(crate) enum TokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkspaceCommand {
+pub enum WorkspaceCommand {
     /// Create another workspace with its owner, a content group and a token
     Create {
         /// Use this name for the workspace
@@ -227,26 +229,26 @@ pub(crate) enum WorkspaceCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct BillingArguments {
+pub struct BillingArguments {
     /// Set the payment provider's identifier of the customer
     #[arg(long, value_name = "ID")]
-    pub(crate) customer_id: Option<String>,
+    pub customer_id: Option<String>,
     /// Set the subscription's status
     #[arg(long, value_name = "STATUS")]
-    pub(crate) subscription_status: Option<String>,
+    pub subscription_status: Option<String>,
     /// Set the subscription's plan
     #[arg(long, value_name = "PLAN")]
-    pub(crate) subscription_plan: Option<String>,
+    pub subscription_plan: Option<String>,
     /// Set the payment provider's own data, as JSON
     #[arg(long, value_name = "JSON")]
-    pub(crate) subscription_data: Option<String>,
+    pub subscription_data: Option<String>,
     /// Set the end of the billing cycle, as an ISO 8601 date or date-time
     #[arg(long, value_name = "TIME")]
-    pub(crate) subscription_expires_at: Option<String>,
+    pub subscription_expires_at: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum MemberCommand {
+pub enum MemberCommand {
     /// Add a member without an invite
     Add {
         /// Use this e-mail address for the member
@@ -271,7 +273,7 @@ pub(crate) enum MemberCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum GroupCommand {
+pub enum GroupCommand {
     /// List all content groups with their ids and paths
     List {
         /// Use the workspace with this id (required if there are several)
@@ -314,50 +316,50 @@ pub(crate) enum GroupCommand {
 
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct ImportArguments {
+pub struct ImportArguments {
     /// Import these Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or
     /// folders with such files; or restore this bundle with its ids
     #[arg(required = true, value_name = "DIR|FILE")]
-    pub(crate) sources: Vec<PathBuf>,
+    pub sources: Vec<PathBuf>,
     /// Import into the content group with this id or path, such as Published/News [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
-    pub(crate) group: Option<String>,
+    pub group: Option<String>,
     /// Create content groups from folders, below the named group
     #[arg(long)]
-    pub(crate) groups: bool,
+    pub groups: bool,
     /// Import these languages, separated by commas. The first is that of the pieces. Files in a
     /// folder with another language's name (de/a.md) or with it before their extension (a.de.md)
     /// become variants
     #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
-    pub(crate) variants: Vec<String>,
+    pub variants: Vec<String>,
     /// Omit drafts and other unpublished sources
     #[arg(long)]
-    pub(crate) no_drafts: bool,
+    pub no_drafts: bool,
     /// Create drafts in the content group with this path, and scheduled, private and
     /// password-protected posts in separate groups below it
     #[arg(long, value_name = "PATH", default_value = "Drafts")]
-    pub(crate) drafts_group: String,
+    pub drafts_group: String,
     /// Overwrite pieces that were edited in Galley since the last import
     #[arg(long)]
-    pub(crate) overwrite: bool,
+    pub overwrite: bool,
     /// Write the whole report as JSON to this file
     #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Add this tag to every imported piece; create it if necessary (repeatable)
     #[arg(long = "tag", value_name = "LABEL")]
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
     /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
-    pub(crate) workspace: Option<String>,
+    pub workspace: Option<String>,
     /// Import through the running server at this address
     #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
     /// Authenticate with this access token of the server
     #[arg(long, env = "GALLEY_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
     /// Read and validate everything, but change nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// Omits the token.

@@ -1,0 +1,53 @@
+//! The subcommands of `galley`, except those that serve HTTP. The program `galley` adds these.
+
+mod backups;
+mod bundle;
+pub mod check;
+pub mod cli;
+mod config;
+mod export;
+pub mod first_start;
+mod group;
+mod group_path;
+mod import;
+pub mod init;
+pub mod key;
+pub mod logging;
+mod member;
+pub mod out;
+mod own_files;
+mod paths;
+mod progress;
+pub mod settings;
+pub mod store;
+mod token;
+pub mod version;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::cli::Command;
+use crate::settings::Settings;
+
+/// Runs a command. The program itself runs `serve`, `listen` and `openapi`.
+pub async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
+    match command {
+        Command::Init(arguments) => done(init::run(settings, &arguments).await),
+        Command::Token(command) => done(token::run(settings, &command).await),
+        Command::Workspace(command) => done(workspace::run(settings, &command).await),
+        Command::Group(command) => done(group::run(settings, &command).await),
+        Command::Member(command) => done(member::run(settings, &command).await),
+        Command::Import(arguments) => Box::pin(import::run(settings, &arguments)).await,
+        Command::Copy(arguments) => done(backups::copy(settings, &arguments).await),
+        Command::Backup(arguments) => done(backups::backup(settings, &arguments).await),
+        Command::Restore(arguments) => done(backups::restore(settings, &arguments).await),
+        Command::Verify(arguments) => done(backups::verify(&arguments).await),
+        Command::Export(arguments) => export::run(settings, &arguments).await,
+        Command::Config => done(config::run(settings)),
+        Command::Check => check::run(settings).await,
+        Command::Serve | Command::Listen(_) | Command::Openapi => {
+            unreachable!("the program runs this command itself")
+        }
+    }
+}
