@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::{key, store};
 
 /// The result of one check: a description, or a problem with its remedy.
-pub type CheckResult = Result<String, String>;
+pub(crate) type CheckResult = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let DatabaseFindings { database, key, webhooks } = database(settings).await;
@@ -41,7 +41,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// Checks that the data directory, if it exists, is a directory that only its owner can access.
-pub fn data_dir(path: &Path) -> CheckResult {
+pub(crate) fn data_dir(path: &Path) -> CheckResult {
     let shown = path.display();
     match std::fs::metadata(path) {
         Err(_) => Ok(format!("{shown} does not exist yet; the first start creates it")),

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 pub(crate) const FIRST_GROUP: &str = "Posts";
 
 /// Returns true if the database has no workspace yet.
-pub async fn is_empty(database: &Database) -> anyhow::Result<bool> {
+pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
     let any = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::any(tx).await?);
     Ok(!database.read("workspaces.any", any).await?)
 }
@@ -34,7 +34,7 @@ pub fn token(settings: &Settings, environment: &Environment) -> anyhow::Result<A
 }
 
 /// Creates the first workspace. Returns `None` if there is one already.
-pub async fn create(
+pub(crate) async fn create(
     database: &Database,
     environment: &Environment,
     name: &str,
@@ -60,7 +60,7 @@ pub async fn create(
 
 /// Writes the token to a file that only its owner can read, for unattended starts. An existing file
 /// belongs to an earlier database, and is replaced.
-pub fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
+pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
     let path = settings.data_dir.join("first-token.txt");
     let failed = || format!("the first token can't be stored in {}", path.display());
     if path.exists() {
@@ -77,7 +77,7 @@ pub fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<P
 }
 
 /// Returns shell commands for a first request.
-pub fn first_request(url: &str, token: &str, first: &CreatedWorkspace) -> String {
+pub(crate) fn first_request(url: &str, token: &str, first: &CreatedWorkspace) -> String {
     let group = first.content_group;
     format!(
         "curl -s {url}/content-pieces \\

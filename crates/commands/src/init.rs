@@ -15,10 +15,10 @@ use crate::settings::Settings;
 use crate::{first_start, key, store};
 
 /// The default name of the first workspace.
-pub const DEFAULT_WORKSPACE_NAME: &str = "My workspace";
+pub(crate) const DEFAULT_WORKSPACE_NAME: &str = "My workspace";
 
 /// The default address of the first owner.
-pub const DEFAULT_OWNER_EMAIL: &str = "owner@localhost";
+pub(crate) const DEFAULT_OWNER_EMAIL: &str = "owner@localhost";
 
 /// The output of `--json`.
 #[derive(Serialize)]

@@ -30,7 +30,7 @@ pub fn check_given(settings: &Settings) -> anyhow::Result<()> {
 
 /// Returns the key of the settings or of the file. Creates the file for a SQLite database that has
 /// no key yet.
-pub async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
+pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
     // The database is read before the file. A concurrent start creates the file before it registers
     // the key, so the other order could report a missing file.
     let known = has_key(database).await?;

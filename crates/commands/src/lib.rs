@@ -2,7 +2,7 @@
 
 mod backups;
 mod bundle;
-pub mod check;
+mod check;
 pub mod cli;
 mod config;
 mod export;
@@ -10,7 +10,7 @@ pub mod first_start;
 mod group;
 mod group_path;
 mod import;
-pub mod init;
+mod init;
 pub mod key;
 pub mod logging;
 mod member;
@@ -19,18 +19,27 @@ mod own_files;
 mod paths;
 mod progress;
 pub mod settings;
-pub mod store;
+pub mod start;
+mod store;
 mod token;
 pub mod version;
 mod workspace;
 
 use std::process::ExitCode;
 
+use futures_util::future::LocalBoxFuture;
+
 use crate::cli::Command;
 use crate::settings::Settings;
 
 /// Runs a command. The program itself runs `serve`, `listen` and `openapi`.
-pub async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
+///
+/// The future is boxed, so that it is compiled in this crate, beside the server.
+pub fn run(command: Command, settings: &Settings) -> LocalBoxFuture<'_, anyhow::Result<ExitCode>> {
+    Box::pin(dispatch(command, settings))
+}
+
+async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     match command {
         Command::Init(arguments) => done(init::run(settings, &arguments).await),
@@ -38,7 +47,7 @@ pub async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCo
         Command::Workspace(command) => done(workspace::run(settings, &command).await),
         Command::Group(command) => done(group::run(settings, &command).await),
         Command::Member(command) => done(member::run(settings, &command).await),
-        Command::Import(arguments) => Box::pin(import::run(settings, &arguments)).await,
+        Command::Import(arguments) => import::run(settings, &arguments).await,
         Command::Copy(arguments) => done(backups::copy(settings, &arguments).await),
         Command::Backup(arguments) => done(backups::backup(settings, &arguments).await),
         Command::Restore(arguments) => done(backups::restore(settings, &arguments).await),

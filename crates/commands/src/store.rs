@@ -32,7 +32,7 @@ pub(crate) async fn open_existing(
 }
 
 /// Opens the database of the settings. Creates it and the data directory if they don't exist.
-pub async fn open(
+pub(crate) async fn open(
     settings: &Settings,
     environment: &Environment,
     role: Role,

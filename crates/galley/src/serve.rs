@@ -1,14 +1,13 @@
 //! `galley serve`
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use galley_application::{DatabaseClock, Environment, SystemClock};
+use galley_application::Environment;
+use galley_commands::start::{self, Started};
 use galley_server::{App, Server, ServerLimits, serve_metrics};
-use galley_storage::{Database, Role};
+use galley_storage::Database;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -16,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use galley_commands::settings::Settings;
 use galley_commands::version::VERSION;
-use galley_commands::{check, first_start, init, key, logging, store};
+use galley_commands::{first_start, key, logging};
 
 /// The interval at which recorded measurements are aggregated, so that they don't accumulate
 /// between two scrapes.
@@ -43,14 +42,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         format!("can't listen on {}: choose another with --listen", settings.listen)
     })?;
     let address = server.address()?;
-    let database = store::open(settings, &Environment::default(), Role::Server).await?;
-    if let Err(problem) = check::data_dir(&settings.data_dir) {
-        tracing::warn!("the data directory {problem}");
-    }
-    let clock = DatabaseClock::follow(&database, Arc::new(SystemClock)).await;
-    let environment = Environment::with_clock(clock.context("the database's clock can't be read")?);
-    let key = key::load(settings, &database).await?;
-    first_start(settings, &database, &environment, address).await?;
+    let Started { database, environment, key } = start::open(settings, address).await?;
     let limits = ServerLimits {
         body_size_limit: settings.body_size_limit,
         response_size_limit: settings.response_size_limit,
@@ -111,46 +103,6 @@ fn node(address: SocketAddr) -> String {
 async fn close(database: &Database) {
     database.close().await;
     tracing::info!("stopped");
-}
-
-/// Creates a workspace in an empty database, and shows its token and a first request.
-async fn first_start(
-    settings: &Settings,
-    database: &Database,
-    environment: &Environment,
-    address: SocketAddr,
-) -> anyhow::Result<()> {
-    if !first_start::is_empty(database).await? {
-        return Ok(());
-    }
-    let token = first_start::token(settings, environment)?;
-    let shown = settings.init_token.is_none() && std::io::stdout().is_terminal();
-    let kept = settings.init_token.is_none() && !shown;
-    // The token's file is written before the workspace exists. Otherwise, a failure to write it
-    // would lock out all clients.
-    let file = if kept { Some(first_start::write_token(settings, &token)?) } else { None };
-    let (name, email) = (init::DEFAULT_WORKSPACE_NAME, init::DEFAULT_OWNER_EMAIL);
-    let Some(made) = first_start::create(database, environment, name, email, &token).await? else {
-        // Another node created the workspace first, and only that node's token is valid.
-        return file.map_or(Ok(()), |file| Ok(std::fs::remove_file(file)?));
-    };
-    tracing::info!(workspace = %made.workspace, "created the first workspace");
-    let url = settings.public_url(address);
-    if let Some(file) = file {
-        let path = file.display();
-        tracing::info!(file = %path, "wrote its access token to the file");
-        println!("Created the first workspace. Its access token is in {path}. Try:\n");
-        let token = format!("'\"$(cat {path})\"'");
-        println!("{}", first_start::first_request(&url, &token, &made));
-        println!("\nThe API's reference: {url}/docs");
-    } else if shown {
-        let token = token.reveal();
-        println!("\nWelcome to Galley. Your workspace is ready. Its access token, shown once:\n");
-        println!("  {token}\n\nTry it from another terminal:\n");
-        println!("{}\n", first_start::first_request(&url, token, &made));
-        println!("The API's reference: {url}/docs\n");
-    }
-    Ok(())
 }
 
 async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {

@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::Response;
+use futures_util::future::BoxFuture;
 use galley_application::{housekeeping, mail_worker, webhook_worker};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -51,7 +52,13 @@ impl Server {
     /// Serves `app` until `stop` completes, and then for the configured delay, in which load
     /// balancers notice the stop. After that it accepts no connections and waits for the running
     /// requests.
-    pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
+    pub async fn run<'s>(self, app: App, stop: impl Future<Output = ()> + Send + 's) {
+        // The boxed future is compiled in this crate, beside the commands.
+        let serving: BoxFuture<'s, ()> = Box::pin(self.run_until(app, Box::pin(stop)));
+        serving.await;
+    }
+
+    async fn run_until(self, app: App, stop: BoxFuture<'_, ()>) {
         let pipeline = Pipeline::new(app.clone(), router(app.clone()));
         let connections = GracefulShutdown::new();
         let limiter = ConnectionLimiter::new(app.limits().connection_limit);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -49,7 +50,12 @@ impl Database {
     ///
     /// Rejects a schema that this program is too old for and a PostgreSQL server that doesn't sync.
     /// For a server, it also rejects a SQLite file that another server has open.
-    pub async fn open(options: Options) -> Result<Self> {
+    pub fn open(options: Options) -> BoxFuture<'static, Result<Self>> {
+        // Boxed, so that it is compiled in this crate.
+        Box::pin(Self::open_engine(options))
+    }
+
+    async fn open_engine(options: Options) -> Result<Self> {
         let commit_signal = CommitSignal::default();
         let program_version = options.program_version;
         let engine = match &options.url {
