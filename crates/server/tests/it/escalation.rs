@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::service::{ALL, Service, TestResponse, TokenKind, piece_in};
+use crate::text_requests::{Placeholders, parse};
 
 // A table has sections. A section opens with the token and the expected status and reason. Its rows
 // have the form `attempt: method path body`; a line may break after the colon. A name after `$` is
@@ -181,39 +182,34 @@ limited 404 not_found
 /// A service with members, roles, groups and tokens of several extents.
 struct Fixture {
     service: Service,
-    /// The values of the names in tables.
-    ids: Vec<(&'static str, String)>,
-    tokens: Vec<(&'static str, String)>,
+    ids: Placeholders,
+    tokens: Placeholders,
 }
 
 impl Fixture {
     async fn new(store: TestStore) -> Self {
         let service = Service::start(store).await;
-        let mut fixture = Self { service, ids: Vec::new(), tokens: Vec::new() };
+        let (ids, tokens) = (Placeholders::default(), Placeholders::default());
+        let mut fixture = Self { service, ids, tokens };
         fixture.add_members().await;
         fixture.add_groups().await;
         fixture.add_tokens().await;
-        // A name that is the start of another one is replaced after it.
-        fixture.ids.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         fixture
-    }
-
-    fn id(&self, name: &str) -> &str {
-        &self.ids.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
     async fn create(&mut self, name: &'static str, path: &str, body: Value) -> String {
         let id = self.service.create(path, &body).await;
-        self.ids.push((name, id.clone()));
+        self.ids.add(name, &id);
         id
     }
 
     async fn add_members(&mut self) {
         let [admin, editor, viewer] = self.service.roles();
-        let ids = [("admin", &admin), ("editor", &editor), ("viewer", &viewer)];
-        self.ids.extend(ids.map(|(name, id)| (name, id.clone())));
-        self.ids.push(("owner", self.service.home.made.member.to_string()));
-        self.tokens.push(("owner", self.service.home.token.clone()));
+        for (name, id) in [("admin", &admin), ("editor", &editor), ("viewer", &viewer)] {
+            self.ids.add(name, id);
+        }
+        self.ids.add("owner", self.service.home.made.member.to_string());
+        self.tokens.add("owner", self.service.home.token.clone());
         // The manager may write members, roles, tokens and pieces, but neither groups nor webhooks.
         let manages = "workspaceMemberships:write roles:write tokens:write contentPieces:write \
             profile:write workspace:read";
@@ -231,18 +227,18 @@ impl Fixture {
             self.create(name, "/roles", role).await;
         }
         for (name, role) in [
-            ("manager", self.id("manager_role").to_owned()),
-            ("ops", self.id("ops_role").to_owned()),
+            ("manager", self.ids.get("manager_role").to_owned()),
+            ("ops", self.ids.get("ops_role").to_owned()),
             ("ed", editor),
             ("vi", viewer.clone()),
             ("second", admin.clone()),
             ("demoted", admin.clone()),
         ] {
             let person = self.service.person(name, &role).await;
-            self.ids.push((name, person.member));
-            self.tokens.push((name, person.token));
+            self.ids.add(name, person.member);
+            self.tokens.add(name, person.token);
         }
-        let body = json!({"id": self.id("demoted"), "roleId": viewer});
+        let body = json!({"id": self.ids.get("demoted"), "roleId": viewer});
         assert_eq!(self.service.put("/workspace-memberships", &body).await.status, 204);
         let pending = json!({"email": "p@example.org", "name": "P", "roleId": admin});
         self.create("pending", "/workspace-memberships", pending).await;
@@ -268,14 +264,14 @@ impl Fixture {
                 "metadata": {"contentGroupId": group}});
             self.create(name, "/webhooks", body).await;
         }
-        self.ids.push(("hook", "\"url\":\"https://8.8.8.8/\",\"name\":\"x\"".to_owned()));
+        self.ids.add("hook", "\"url\":\"https://8.8.8.8/\",\"name\":\"x\"".to_owned());
     }
 
     async fn add_tokens(&mut self) {
         let soon = self.service.environment.now().ms() + 3_600_000;
         let (soon, later) = (Timestamp::from_ms(soon), Timestamp::from_ms(soon + 1));
-        self.ids.push(("later", later.to_string()));
-        let inside = self.id("inside").to_owned();
+        self.ids.add("later", later.to_string());
+        let inside = self.ids.get("inside").to_owned();
         for (name, kind) in [
             ("reader", TokenKind { permissions: "tokens:write contentPieces:read", ..ALL }),
             ("expiring", TokenKind { expires_at: Some(soon), ..ALL }),
@@ -285,7 +281,7 @@ impl Fixture {
             ("profile_reader", TokenKind { permissions: "profile:read", ..ALL }),
         ] {
             let token = self.service.token_of(self.service.home.made.user, kind).await;
-            self.tokens.push((name, token));
+            self.tokens.add(name, token);
         }
         for (id, name) in [
             ("reader_token", "reader"),
@@ -296,21 +292,14 @@ impl Fixture {
             ("manager_token", "manager"),
             ("second_token", "second"),
         ] {
-            let id_of_token = self.service.token_id(self.token(name)).await;
-            self.ids.push((id, id_of_token));
+            let id_of_token = self.service.token_id(self.tokens.get(name)).await;
+            self.ids.add(id, id_of_token);
         }
-    }
-
-    fn token(&self, name: &str) -> &str {
-        &self.tokens.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
     /// Makes each attempt of a table.
     async fn assert_rejected(&self, table: &str) {
-        let mut table = table.replace(":\n", ": ").replace(",\n", ",");
-        for (name, id) in &self.ids {
-            table = table.replace(&format!("${name}"), id);
-        }
+        let table = self.ids.fill(&table.replace(":\n", ": ").replace(",\n", ","));
         let before = self.service.workspace_state().await;
         let (mut section, mut count) = ("", 0);
         for line in table.lines().filter(|line| !line.is_empty()) {
@@ -332,14 +321,10 @@ impl Fixture {
             panic!("{section}")
         };
         let (_, request) = row.split_once(": ").unwrap();
-        let (method, target) = request.trim().split_once(' ').unwrap();
-        let (path, body) = match target.split_once(' ') {
-            Some((path, body)) => (path, Some(body.parse::<Value>().expect(row))),
-            None => (target, None),
-        };
+        let (method, path, body) = parse(request);
         for prefer in ["return=minimal", "return=representation"] {
-            let request = self.service.request(method.parse().unwrap(), path);
-            let mut request = request.bearer_auth(self.token(token)).header("prefer", prefer);
+            let request = self.service.request(method.clone(), path);
+            let mut request = request.bearer_auth(self.tokens.get(token)).header("prefer", prefer);
             if let Some(body) = &body {
                 request = request.json(body);
             }

@@ -11,11 +11,12 @@ mod webhooks;
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::json;
 
-use self::table::{ExistingIds, InvalidBody, InvalidRequest, Table};
+use self::table::{InvalidBody, InvalidRequest, Table};
 use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
+use crate::text_requests::Placeholders;
 
-fn table(ids: &ExistingIds) -> Vec<InvalidRequest> {
+fn table(ids: &Placeholders) -> Vec<InvalidRequest> {
     let mut table = Table::new(ids);
     malformed_bodies::add(&mut table);
     content_pieces::add(&mut table);
@@ -37,20 +38,26 @@ async fn send(service: &Service, bad: &InvalidRequest) -> TestResponse {
     TestResponse::of(request).await
 }
 
-/// Creates a resource of each kind.
-async fn existing_ids(service: &Service) -> ExistingIds {
+/// Creates a resource of each kind. The variant's key is `de`, and the role is Editor.
+async fn existing_ids(service: &Service) -> Placeholders {
+    let mut ids = Placeholders::default();
     let hook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
-    let [_, role, _] = service.roles();
-    ExistingIds {
-        role,
-        tag: service.create("/tags", &json!({"label": "a"})).await,
-        variant: service.create("/variants", &json!({"key": "de", "label": "German"})).await,
-        piece: service.create("/content-pieces", &service.piece("kept")).await,
-        token: service.create("/tokens", &json!({"name": "t", "permissions": []})).await,
-        webhook: service.create("/webhooks", &hook).await,
-        group: service.home.group.clone(),
-        member: service.home.made.member.to_string(),
+    for (name, path, body) in [
+        ("tag", "/tags", json!({"label": "a"})),
+        ("variant", "/variants", json!({"key": "de", "label": "German"})),
+        ("piece", "/content-pieces", service.piece("kept")),
+        ("token", "/tokens", json!({"name": "t", "permissions": []})),
+        ("webhook", "/webhooks", hook),
+    ] {
+        ids.add(name, service.create(path, &body).await);
     }
+    let [_, role, _] = service.roles();
+    ids.add("role", role);
+    ids.add("group", &service.home.group);
+    let member = service.home.made.member.to_string();
+    ids.add("MEMBER", member.to_uppercase());
+    ids.add("member", member);
+    ids
 }
 
 /// Asserts that the table has a row for every route with parameters or a body.

@@ -2,6 +2,8 @@
 
 use reqwest::Method;
 
+use crate::text_requests::Placeholders;
+
 /// An invalid request and its expected response.
 #[derive(Debug)]
 pub(super) struct InvalidRequest {
@@ -21,29 +23,14 @@ pub(super) enum InvalidBody {
     Typed(&'static str, &'static str),
 }
 
-/// The identifiers that rows name as `$tag`, `$group` and so on.
-pub(super) struct ExistingIds {
-    pub(super) piece: String,
-    pub(super) group: String,
-    pub(super) tag: String,
-    /// A variant whose key is `de`.
-    pub(super) variant: String,
-    pub(super) member: String,
-    /// The role Editor.
-    pub(super) role: String,
-    pub(super) token: String,
-    /// A webhook for added members.
-    pub(super) webhook: String,
-}
-
 /// Collects rows.
 pub(super) struct Table<'a> {
-    pub(super) ids: &'a ExistingIds,
+    pub(super) ids: &'a Placeholders,
     pub(super) requests: Vec<InvalidRequest>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(ids: &'a ExistingIds) -> Self {
+    pub(super) fn new(ids: &'a Placeholders) -> Self {
         Self { ids, requests: Vec::new() }
     }
 
@@ -99,21 +86,7 @@ impl<'a> Table<'a> {
 
     /// Replaces the names of identifiers, and `$x*N` by N letters.
     pub(super) fn named(&self, text: &str) -> String {
-        let ExistingIds { piece, group, tag, variant, member, role, token, webhook } = self.ids;
-        let mut text = text.to_owned();
-        for (name, id) in [
-            ("$piece", piece),
-            ("$group", group),
-            ("$tag", tag),
-            ("$variant", variant),
-            ("$member", member),
-            ("$MEMBER", &member.to_uppercase()),
-            ("$role", role),
-            ("$token", token),
-            ("$webhook", webhook),
-        ] {
-            text = text.replace(name, id);
-        }
+        let mut text = self.ids.fill(text);
         while let Some((before, rest)) = text.split_once("$x*") {
             let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
             let (count, after) = rest.split_at(end);
