@@ -10,879 +10,354 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::service::{ALL, Service, TestResponse, TokenKind, piece_in};
+use crate::text_requests::{Placeholders, parse};
 
-/// A request and its expected rejection.
-struct EscalationAttempt<'a> {
-    what: &'static str,
-    token: &'a str,
-    method: Method,
-    path: String,
-    body: Option<Value>,
-    status: u16,
-    reason: &'static str,
+// A table has sections. A section opens with the token and the expected status and reason. Its rows
+// have the form `attempt: method path body`; a line may break after the colon. A name after `$` is
+// an id of the fixture.
+
+const MEMBERS: &str = r#"
+manager 403 beyond_own_permissions
+    invites an Admin:
+        POST /workspace-memberships {"email":"x@example.org","name":"x","roleId":"$admin"}
+    invites an Editor, who writes tags:
+        POST /workspace-memberships {"email":"x@example.org","name":"x","roleId":"$editor"}
+    makes itself Admin: PUT /workspace-memberships {"id":"$manager","roleId":"$admin"}
+    gives itself a larger role: PUT /workspace-memberships {"id":"$manager","roleId":"$large_role"}
+    demotes an Admin: PUT /workspace-memberships {"id":"$owner","roleId":"$small_role"}
+    demotes an Editor: PUT /workspace-memberships {"id":"$ed","roleId":"$small_role"}
+    changes an invited Admin's role:
+        PUT /workspace-memberships {"id":"$pending","roleId":"$small_role"}
+    removes an Admin: DELETE /workspace-memberships?id=$owner
+    removes an Editor: DELETE /workspace-memberships?id=$ed
+    revokes an Admin's invite: DELETE /workspace-memberships?id=$pending
+ed 403 insufficient_permissions
+    removes a member as an Editor: DELETE /workspace-memberships?id=$vi
+vi 403 insufficient_permissions
+    removes a member as a Viewer: DELETE /workspace-memberships?id=$owner
+    makes itself Admin as a Viewer: PUT /workspace-memberships {"id":"$vi","roleId":"$admin"}
+profile_reader 403 insufficient_permissions
+    leaves by a token of few permissions: DELETE /workspace-memberships?id=$owner
+demoted 403 insufficient_permissions
+    makes itself Admin again after being demoted:
+        PUT /workspace-memberships {"id":"$demoted","roleId":"$admin"}
+ops 403 beyond_own_permissions
+    makes itself Admin by all permissions:
+        PUT /workspace-memberships {"id":"$ops","roleId":"$admin"}
+    invites an Admin by all permissions:
+        POST /workspace-memberships {"email":"x@example.org","name":"x","roleId":"$admin"}
+    demotes an Admin by all permissions:
+        PUT /workspace-memberships {"id":"$second","roleId":"$viewer"}
+    removes an Admin by all permissions: DELETE /workspace-memberships?id=$owner
+expiring 403 beyond_own_permissions
+    invites by an expiring token:
+        POST /workspace-memberships {"email":"x@example.org","name":"x","roleId":"$viewer"}
+    promotes a member by an expiring token:
+        PUT /workspace-memberships {"id":"$vi","roleId":"$admin"}
+"#;
+
+const ROLES: &str = r#"
+manager 403 beyond_own_permissions
+    makes a role of more: POST /roles {"name":"More","permissions":["contentGroups:read"]}
+    makes a role that writes what it reads:
+        POST /roles {"name":"More","permissions":["workspace:write"]}
+    adds to its own role:
+        PUT /roles {"id":"$manager_role","permissions":["roles:write","webhooks:read"]}
+    adds to a smaller role: PUT /roles {"id":"$small_role","permissions":["tags:write"]}
+    takes from a larger role: PUT /roles {"id":"$large_role","permissions":[]}
+    renames a larger role: PUT /roles {"id":"$editor","name":"Mine"}
+    deletes a larger role: DELETE /roles?id=$large_role
+manager 409 builtin_role
+    changes Admin: PUT /roles {"id":"$admin","permissions":[]}
+owner 409 builtin_role
+    changes Admin as one: PUT /roles {"id":"$admin","permissions":["tags:read"]}
+    deletes Admin: DELETE /roles?id=$admin
+expiring 403 beyond_own_permissions
+    makes a role by an expiring token: POST /roles {"name":"x","permissions":[]}
+    widens a role by an expiring token:
+        PUT /roles {"id":"$small_role","permissions":["contentPieces:write"]}
+"#;
+
+const TOKENS: &str = r#"
+manager 403 beyond_own_permissions
+    makes a token of more: POST /tokens {"name":"x","permissions":["contentGroups:write"]}
+manager 404 not_found
+    sees an Admin's token: GET /tokens?id=$owner_token
+    changes an Admin's token: PUT /tokens {"id":"$owner_token","permissions":[]}
+    revokes an Admin's token: DELETE /tokens?id=$second_token
+ops 404 not_found
+    sees an Admin's token by all permissions: GET /tokens?id=$owner_token
+reader 403 beyond_own_permissions
+    makes a token that writes: POST /tokens {"name":"x","permissions":["contentPieces:write"]}
+    widens itself: PUT /tokens {"id":"$reader_token","permissions":["tokens:write","tags:read"]}
+    renames a wider token of its user: PUT /tokens {"id":"$owner_token","name":"x"}
+    revokes a wider token of its user: DELETE /tokens?id=$owner_token
+expiring 403 beyond_own_permissions
+    makes a token without expiry: POST /tokens {"name":"x","permissions":[]}
+    makes a token with a later expiry:
+        POST /tokens {"name":"x","permissions":[],"expiresAt":"$later"}
+    postpones its expiry: PUT /tokens {"id":"$expiring_token","expiresAt":"$later"}
+    removes its expiry: PUT /tokens {"id":"$expiring_token","expiresAt":null}
+    changes a longer-lived token: PUT /tokens {"id":"$manager_token","permissions":[]}
+    revokes a longer-lived token: DELETE /tokens?id=$reader_token
+extension 403 beyond_own_permissions
+    makes a token of no extension: POST /tokens {"name":"x","permissions":[]}
+    makes another extension's token:
+        POST /tokens {"name":"x","permissions":[],"extension":"two"}
+    leaves its extension: PUT /tokens {"id":"$extension_token","extension":null}
+    changes its extension: PUT /tokens {"id":"$extension_token","extension":"two"}
+    takes a token into its extension: PUT /tokens {"id":"$reader_token","extension":"one"}
+extension 404 not_found
+    sees others' tokens as an extension: GET /tokens?id=$second_token
+"#;
+
+const GROUP_LIMITS: &str = r#"
+limited 403 outside_group_limit
+    makes an unlimited token: POST /tokens {"name":"x","permissions":[]}
+    makes a token for the group above:
+        POST /tokens {"name":"above","permissions":[],"contentGroupIds":["$above"]}
+    makes a token for the group above and its own:
+        POST /tokens {"name":"above","permissions":[],"contentGroupIds":["$under","$above"]}
+    moves its limit above: PUT /tokens {"id":"$limited_token","contentGroupIds":["$above"]}
+    makes a token for a hidden group:
+        POST /tokens {"name":"beside","permissions":[],"contentGroupIds":["$beside"]}
+    makes a token for a hidden group and its own:
+        POST /tokens {"name":"beside","permissions":[],"contentGroupIds":["$under","$beside"]}
+    moves its limit to a hidden group:
+        PUT /tokens {"id":"$limited_token","contentGroupIds":["$beside"]}
+    lifts its limit: PUT /tokens {"id":"$limited_token","contentGroupIds":null}
+    changes an unlimited token: PUT /tokens {"id":"$reader_token","name":"x"}
+    makes a role: POST /roles {"name":"x","permissions":[]}
+    changes a role: PUT /roles {"id":"$small_role","name":"x"}
+    invites: POST /workspace-memberships {"email":"x@example.org","name":"x","roleId":"$small_role"}
+    changes a member: PUT /workspace-memberships {"id":"$vi","roleId":"$small_role"}
+    leaves: DELETE /workspace-memberships?id=$owner
+    makes a group at the top: POST /content-groups {"name":"x"}
+    moves its group to the top: PUT /content-groups {"id":"$under","ancestor":null}
+limited 404 not_found
+    moves a hidden group into its own: PUT /content-groups {"id":"$beside","ancestor":"$inside"}
+    deletes the group above: DELETE /content-groups?id=$above&recursive=true
+    reads a hidden piece: GET /content-pieces?id=$hidden
+    moves a hidden piece into view:
+        PUT /content-pieces {"id":"$hidden","contentGroupId":"$inside"}
+limited 400 unknown_reference
+    makes a group outside: POST /content-groups {"name":"x","ancestor":"$beside"}
+    moves a piece out of view: PUT /content-pieces {"id":"$shown","contentGroupId":"$beside"}
+    places a piece after a hidden one: PUT /content-pieces {"id":"$shown","referenceId":"$hidden"}
+"#;
+
+const WEBHOOKS: &str = r#"
+hooks 403 insufficient_permissions
+    subscribes to pieces that it may not read: POST /webhooks {$hook,"event":"contentPieceAdded",
+        "metadata":{"contentGroupId":"$inside"}}
+    subscribes to members that it may not read: POST /webhooks {$hook,"event":"memberInvited",
+        "metadata":{"contentGroupId":null}}
+    redirects a webhook to itself: PUT /webhooks {"id":"$members_hook","url":"https://8.8.8.8/"}
+    changes a webhook to another event:
+        PUT /webhooks {"id":"$members_hook","event":"contentGroupAdded"}
+limited 403 outside_group_limit
+    subscribes to members: POST /webhooks {$hook,"event":"memberAdded",
+        "metadata":{"contentGroupId":null}}
+    subscribes to all groups: POST /webhooks {$hook,"event":"contentGroupAdded",
+        "metadata":{"contentGroupId":null}}
+    subscribes to a hidden group: POST /webhooks {$hook,"event":"contentGroupRemoved",
+        "metadata":{"contentGroupId":"$beside"}}
+    moves its webhook to a hidden group:
+        PUT /webhooks {"id":"$shown_hook","metadata":{"contentGroupId":"$beside"}}
+    lifts its webhook's limit: PUT /webhooks {"id":"$shown_hook","event":"contentGroupAdded",
+        "metadata":{"contentGroupId":null}}
+limited 404 not_found
+    sees a hidden group's webhook: GET /webhooks?id=$hidden_hook
+    changes a hidden group's webhook: PUT /webhooks {"id":"$hidden_hook","url":"https://8.8.8.8/"}
+    deletes a hidden group's webhook: DELETE /webhooks?id=$hidden_hook
+    sees a webhook of members: GET /webhooks?id=$members_hook
+    changes a webhook of members: PUT /webhooks {"id":"$members_hook","url":"https://8.8.8.8/"}
+    deletes a webhook of members: DELETE /webhooks?id=$members_hook
+    sees a webhook of all groups: GET /webhooks?id=$all_groups_hook
+    changes a webhook of all groups:
+        PUT /webhooks {"id":"$all_groups_hook","url":"https://8.8.8.8/"}
+    deletes a webhook of all groups: DELETE /webhooks?id=$all_groups_hook
+"#;
+
+/// A service with members, roles, groups and tokens of several extents.
+struct Fixture {
+    service: Service,
+    ids: Placeholders,
+    tokens: Placeholders,
 }
 
-const BEYOND: &str = "beyond_own_permissions";
-const LIMIT: &str = "outside_group_limit";
-
-#[on_both_engines]
-async fn privilege_escalations_are_rejected(store: TestStore) {
-    let service = Service::start(store).await;
-    let home = service.home.clone();
-    let [admin, editor, viewer] = service.roles();
-
-    // The manager may write members, roles, tokens and pieces, but neither groups nor webhooks.
-    let manages = json!([
-        "workspaceMemberships:write",
-        "roles:write",
-        "tokens:write",
-        "contentPieces:write",
-        "profile:write",
-        "workspace:read"
-    ]);
-    let role = json!({"name": "Manager", "permissions": manages});
-    let manager_role = service.create("/roles", &role).await;
-    let small = json!({"name": "Small", "permissions": ["contentPieces:read"]});
-    let small_role = service.create("/roles", &small).await;
-    let large = json!({"name": "Large", "permissions": ["webhooks:write"]});
-    let large_role = service.create("/roles", &large).await;
-    let manager = service.person("manager", &manager_role).await;
-    let everything = [
-        "contentPieces",
-        "contentGroups",
-        "tags",
-        "variants",
-        "roles",
-        "profile",
-        "workspaceMemberships",
-        "workspace",
-        "webhooks",
-        "tokens",
-    ];
-    let everything = everything.map(|what| format!("{what}:write"));
-    let role = json!({"name": "Operations", "permissions": everything});
-    let ops_role = service.create("/roles", &role).await;
-    let ops = service.person("ops", &ops_role).await;
-    let ed = service.person("ed", &editor).await;
-    let vi = service.person("vi", &viewer).await;
-    let second = service.person("second", &admin).await;
-    let demoted = service.person("demoted", &admin).await;
-    let body = json!({"id": demoted.member, "roleId": viewer});
-    assert_eq!(service.put("/workspace-memberships", &body).await.status, 204);
-    let pending = json!({"email": "p@example.org", "name": "P", "roleId": admin});
-    let pending = service.create("/workspace-memberships", &pending).await;
-
-    // The limited token sees `inside` and its subtree.
-    let group = async |name: &str, ancestor: Option<&str>| {
-        service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
-    };
-    let above = group("Above", None).await;
-    let inside = group("Inside", Some(&above)).await;
-    let under = group("Under", Some(&inside)).await;
-    let beside = group("Beside", Some(&above)).await;
-    let hidden = service.create("/content-pieces", &piece_in(&beside, "hidden")).await;
-    let shown = service.create("/content-pieces", &piece_in(&inside, "shown")).await;
-    let webhook = async |event: &str, group: Option<&str>| {
-        let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": event,
-            "metadata": {"contentGroupId": group}});
-        service.create("/webhooks", &body).await
-    };
-    let members_hook = webhook("memberAdded", None).await;
-    let hidden_hook = webhook("contentPieceAdded", Some(&beside)).await;
-    let shown_hook = webhook("contentPieceAdded", Some(&inside)).await;
-    let all_groups_hook = webhook("contentGroupAdded", None).await;
-
-    let owner = home.made.user;
-    let soon = service.environment.now().ms() + 3_600_000;
-    let (soon, later) = (Timestamp::from_ms(soon), Timestamp::from_ms(soon + 1));
-    let of = async |kind: TokenKind<'_>| service.token_of(owner, kind).await;
-    let reader = of(TokenKind { permissions: "tokens:write contentPieces:read", ..ALL }).await;
-    let expiring = of(TokenKind { expires_at: Some(soon), ..ALL }).await;
-    let extension = of(TokenKind { extension: Some("one"), ..ALL }).await;
-    let limited = of(TokenKind { groups: Some(&[inside.as_str()]), ..ALL }).await;
-    let hooks = of(TokenKind { permissions: "webhooks:write", ..ALL }).await;
-    let only_leaves = of(TokenKind { permissions: "profile:read", ..ALL }).await;
-    let ids = async |token: &str| service.token_id(token).await;
-    let (reader_id, expiring_id) = (ids(&reader).await, ids(&expiring).await);
-    let (extension_id, limited_id) = (ids(&extension).await, ids(&limited).await);
-    let (owner_id, manager_id) = (ids(&home.token).await, ids(&manager.token).await);
-    let second_id = ids(&second.token).await;
-
-    let mut attempts = Vec::new();
-    let mut add = |what, token, method: &str, path: &str, body: Value, status, reason| {
-        let method = method.parse().unwrap();
-        let body = (!body.is_null()).then_some(body);
-        attempts.push(EscalationAttempt {
-            what,
-            token,
-            method,
-            path: path.to_owned(),
-            body,
-            status,
-            reason,
-        });
-    };
-    let members = "/workspace-memberships";
-    let me = home.made.member.to_string();
-    let by = |path: &str, id: &str| format!("{path}?id={id}");
-    let no = || Value::Null;
-    let tokens = "/tokens";
-
-    // Members.
-    let by_manager = manager.token.as_str();
-    add(
-        "invites an Admin",
-        by_manager,
-        "POST",
-        members,
-        json!({"email": "x@example.org", "name": "x", "roleId": admin}),
-        403,
-        BEYOND,
-    );
-    add(
-        "invites an Editor, who writes tags",
-        by_manager,
-        "POST",
-        members,
-        json!({"email": "x@example.org", "name": "x", "roleId": editor}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes itself Admin",
-        by_manager,
-        "PUT",
-        members,
-        json!({"id": manager.member, "roleId": admin}),
-        403,
-        BEYOND,
-    );
-    add(
-        "gives itself a larger role",
-        by_manager,
-        "PUT",
-        members,
-        json!({"id": manager.member, "roleId": large_role}),
-        403,
-        BEYOND,
-    );
-    add(
-        "demotes an Admin",
-        by_manager,
-        "PUT",
-        members,
-        json!({"id": me, "roleId": small_role}),
-        403,
-        BEYOND,
-    );
-    add(
-        "demotes an Editor",
-        by_manager,
-        "PUT",
-        members,
-        json!({"id": ed.member, "roleId": small_role}),
-        403,
-        BEYOND,
-    );
-    add(
-        "changes an invited Admin's role",
-        by_manager,
-        "PUT",
-        members,
-        json!({"id": pending, "roleId": small_role}),
-        403,
-        BEYOND,
-    );
-    add("removes an Admin", by_manager, "DELETE", &by(members, &me), no(), 403, BEYOND);
-    add("removes an Editor", by_manager, "DELETE", &by(members, &ed.member), no(), 403, BEYOND);
-    add("voids an Admin's invite", by_manager, "DELETE", &by(members, &pending), no(), 403, BEYOND);
-    add(
-        "removes somebody as an Editor",
-        &ed.token,
-        "DELETE",
-        &by(members, &vi.member),
-        no(),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "removes somebody as a Viewer",
-        &vi.token,
-        "DELETE",
-        &by(members, &me),
-        no(),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "makes itself Admin as a Viewer",
-        &vi.token,
-        "PUT",
-        members,
-        json!({"id": vi.member, "roleId": admin}),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "leaves by a token of few permissions",
-        &only_leaves,
-        "DELETE",
-        &by(members, &me),
-        no(),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "makes itself Admin again after being demoted",
-        &demoted.token,
-        "PUT",
-        members,
-        json!({"id": demoted.member, "roleId": admin}),
-        403,
-        "insufficient_permissions",
-    );
-
-    // All permissions together are less than an Admin has.
-    add(
-        "makes itself Admin by all permissions",
-        &ops.token,
-        "PUT",
-        members,
-        json!({"id": ops.member, "roleId": admin}),
-        403,
-        BEYOND,
-    );
-    add(
-        "invites an Admin by all permissions",
-        &ops.token,
-        "POST",
-        members,
-        json!({"email": "x@example.org", "name": "x", "roleId": admin}),
-        403,
-        BEYOND,
-    );
-    add(
-        "demotes an Admin by all permissions",
-        &ops.token,
-        "PUT",
-        members,
-        json!({"id": second.member, "roleId": viewer}),
-        403,
-        BEYOND,
-    );
-    add(
-        "removes an Admin by all permissions",
-        &ops.token,
-        "DELETE",
-        &by(members, &me),
-        no(),
-        403,
-        BEYOND,
-    );
-    add(
-        "sees an Admin's token by all permissions",
-        &ops.token,
-        "GET",
-        &by(tokens, &owner_id),
-        no(),
-        404,
-        "not_found",
-    );
-
-    // An expiring token cannot make permanent changes.
-    add(
-        "invites by a token that ends",
-        &expiring,
-        "POST",
-        members,
-        json!({"email": "x@example.org", "name": "x", "roleId": viewer}),
-        403,
-        BEYOND,
-    );
-    add(
-        "raises somebody by a token that ends",
-        &expiring,
-        "PUT",
-        members,
-        json!({"id": vi.member, "roleId": admin}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes a role by a token that ends",
-        &expiring,
-        "POST",
-        "/roles",
-        json!({"name": "x", "permissions": []}),
-        403,
-        BEYOND,
-    );
-    add(
-        "widens a role by a token that ends",
-        &expiring,
-        "PUT",
-        "/roles",
-        json!({"id": small_role, "permissions": ["contentPieces:write"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "revokes a longer-lived token",
-        &expiring,
-        "DELETE",
-        &by(tokens, &reader_id),
-        no(),
-        403,
-        BEYOND,
-    );
-
-    // Roles.
-    add(
-        "makes a role of more",
-        by_manager,
-        "POST",
-        "/roles",
-        json!({"name": "More", "permissions": ["contentGroups:read"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes a role that writes what it reads",
-        by_manager,
-        "POST",
-        "/roles",
-        json!({"name": "More", "permissions": ["workspace:write"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "adds to its own role",
-        by_manager,
-        "PUT",
-        "/roles",
-        json!({"id": manager_role, "permissions": ["roles:write", "webhooks:read"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "adds to a smaller role",
-        by_manager,
-        "PUT",
-        "/roles",
-        json!({"id": small_role, "permissions": ["tags:write"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "takes from a larger role",
-        by_manager,
-        "PUT",
-        "/roles",
-        json!({"id": large_role, "permissions": []}),
-        403,
-        BEYOND,
-    );
-    add(
-        "renames a larger role",
-        by_manager,
-        "PUT",
-        "/roles",
-        json!({"id": editor, "name": "Mine"}),
-        403,
-        BEYOND,
-    );
-    add(
-        "changes Admin",
-        by_manager,
-        "PUT",
-        "/roles",
-        json!({"id": admin, "permissions": []}),
-        409,
-        "builtin_role",
-    );
-    add(
-        "changes Admin as one",
-        &home.token,
-        "PUT",
-        "/roles",
-        json!({"id": admin, "permissions": ["tags:read"]}),
-        409,
-        "builtin_role",
-    );
-    add("deletes Admin", &home.token, "DELETE", &by("/roles", &admin), no(), 409, "builtin_role");
-    add(
-        "deletes a larger role",
-        by_manager,
-        "DELETE",
-        &by("/roles", &large_role),
-        no(),
-        403,
-        BEYOND,
-    );
-
-    // Tokens.
-    add(
-        "makes a token of more",
-        by_manager,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": ["contentGroups:write"]}),
-        403,
-        BEYOND,
-    );
-    add("sees an Admin's token", by_manager, "GET", &by(tokens, &owner_id), no(), 404, "not_found");
-    add(
-        "changes an Admin's token",
-        by_manager,
-        "PUT",
-        tokens,
-        json!({"id": owner_id, "permissions": []}),
-        404,
-        "not_found",
-    );
-    add(
-        "revokes an Admin's token",
-        by_manager,
-        "DELETE",
-        &by(tokens, &second_id),
-        no(),
-        404,
-        "not_found",
-    );
-    add(
-        "makes a token that writes",
-        &reader,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": ["contentPieces:write"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "widens itself",
-        &reader,
-        "PUT",
-        tokens,
-        json!({"id": reader_id, "permissions": ["tokens:write", "tags:read"]}),
-        403,
-        BEYOND,
-    );
-    add(
-        "renames a wider token of its user",
-        &reader,
-        "PUT",
-        tokens,
-        json!({"id": owner_id, "name": "x"}),
-        403,
-        BEYOND,
-    );
-    add(
-        "revokes a wider token of its user",
-        &reader,
-        "DELETE",
-        &by(tokens, &owner_id),
-        no(),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes a token without end",
-        &expiring,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": []}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes a token with a later end",
-        &expiring,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": [], "expiresAt": later.to_string()}),
-        403,
-        BEYOND,
-    );
-    add(
-        "lasts longer",
-        &expiring,
-        "PUT",
-        tokens,
-        json!({"id": expiring_id, "expiresAt": later.to_string()}),
-        403,
-        BEYOND,
-    );
-    add(
-        "lasts forever",
-        &expiring,
-        "PUT",
-        tokens,
-        json!({"id": expiring_id, "expiresAt": null}),
-        403,
-        BEYOND,
-    );
-    add(
-        "takes a longer-lived token over",
-        &expiring,
-        "PUT",
-        tokens,
-        json!({"id": manager_id, "permissions": []}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes a token of no extension",
-        &extension,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": []}),
-        403,
-        BEYOND,
-    );
-    add(
-        "makes another extension's token",
-        &extension,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": [], "extension": "two"}),
-        403,
-        BEYOND,
-    );
-    add(
-        "leaves its extension",
-        &extension,
-        "PUT",
-        tokens,
-        json!({"id": extension_id, "extension": null}),
-        403,
-        BEYOND,
-    );
-    add(
-        "changes its extension",
-        &extension,
-        "PUT",
-        tokens,
-        json!({"id": extension_id, "extension": "two"}),
-        403,
-        BEYOND,
-    );
-    add(
-        "takes a token into its extension",
-        &extension,
-        "PUT",
-        tokens,
-        json!({"id": reader_id, "extension": "one"}),
-        403,
-        BEYOND,
-    );
-    add(
-        "sees others' tokens as an extension",
-        &extension,
-        "GET",
-        &by(tokens, &second_id),
-        no(),
-        404,
-        "not_found",
-    );
-
-    // Limits to groups.
-    let by_limited = limited.as_str();
-    add(
-        "makes an unlimited token",
-        by_limited,
-        "POST",
-        tokens,
-        json!({"name": "x", "permissions": []}),
-        403,
-        LIMIT,
-    );
-    for (what, group) in [("above", &above), ("beside", &beside)] {
-        add(
-            "makes a token for a group that it doesn't see",
-            by_limited,
-            "POST",
-            tokens,
-            json!({"name": what, "permissions": [], "contentGroupIds": [group]}),
-            403,
-            LIMIT,
-        );
-        add(
-            "makes a token for that group and its own",
-            by_limited,
-            "POST",
-            tokens,
-            json!({"name": what, "permissions": [], "contentGroupIds": [under, group]}),
-            403,
-            LIMIT,
-        );
-        add(
-            "moves its limit",
-            by_limited,
-            "PUT",
-            tokens,
-            json!({"id": limited_id, "contentGroupIds": [group]}),
-            403,
-            LIMIT,
-        );
-    }
-    add(
-        "lifts its limit",
-        by_limited,
-        "PUT",
-        tokens,
-        json!({"id": limited_id, "contentGroupIds": null}),
-        403,
-        LIMIT,
-    );
-    add(
-        "changes an unlimited token",
-        by_limited,
-        "PUT",
-        tokens,
-        json!({"id": reader_id, "name": "x"}),
-        403,
-        LIMIT,
-    );
-    add(
-        "makes a role",
-        by_limited,
-        "POST",
-        "/roles",
-        json!({"name": "x", "permissions": []}),
-        403,
-        LIMIT,
-    );
-    add(
-        "changes a role",
-        by_limited,
-        "PUT",
-        "/roles",
-        json!({"id": small_role, "name": "x"}),
-        403,
-        LIMIT,
-    );
-    add(
-        "invites",
-        by_limited,
-        "POST",
-        members,
-        json!({"email": "x@example.org", "name": "x", "roleId": small_role}),
-        403,
-        LIMIT,
-    );
-    add(
-        "changes a member",
-        by_limited,
-        "PUT",
-        members,
-        json!({"id": vi.member, "roleId": small_role}),
-        403,
-        LIMIT,
-    );
-    add("leaves by a limited token", by_limited, "DELETE", &by(members, &me), no(), 403, LIMIT);
-    add(
-        "makes a group at the top",
-        by_limited,
-        "POST",
-        "/content-groups",
-        json!({"name": "x"}),
-        403,
-        LIMIT,
-    );
-    add(
-        "makes a group outside",
-        by_limited,
-        "POST",
-        "/content-groups",
-        json!({"name": "x", "ancestor": beside}),
-        400,
-        "unknown_reference",
-    );
-    add(
-        "moves its group to the top",
-        by_limited,
-        "PUT",
-        "/content-groups",
-        json!({"id": under, "ancestor": null}),
-        403,
-        LIMIT,
-    );
-    add(
-        "moves a hidden group into its own",
-        by_limited,
-        "PUT",
-        "/content-groups",
-        json!({"id": beside, "ancestor": inside}),
-        404,
-        "not_found",
-    );
-    add(
-        "deletes what is above",
-        by_limited,
-        "DELETE",
-        &format!("/content-groups?id={above}&recursive=true"),
-        no(),
-        404,
-        "not_found",
-    );
-    add(
-        "reads a hidden piece",
-        by_limited,
-        "GET",
-        &by("/content-pieces", &hidden),
-        no(),
-        404,
-        "not_found",
-    );
-    add(
-        "moves a hidden piece into view",
-        by_limited,
-        "PUT",
-        "/content-pieces",
-        json!({"id": hidden, "contentGroupId": inside}),
-        404,
-        "not_found",
-    );
-    add(
-        "moves a piece out of view",
-        by_limited,
-        "PUT",
-        "/content-pieces",
-        json!({"id": shown, "contentGroupId": beside}),
-        400,
-        "unknown_reference",
-    );
-    add(
-        "stands a piece after a hidden one",
-        by_limited,
-        "PUT",
-        "/content-pieces",
-        json!({"id": shown, "referenceId": hidden}),
-        400,
-        "unknown_reference",
-    );
-
-    // Webhooks.
-    let hook = |event: &str, group: Option<&str>| {
-        json!({"url": "https://8.8.8.8/",
-        "name": "x", "event": event, "metadata": {"contentGroupId": group}})
-    };
-    add(
-        "is told of pieces that it may not read",
-        &hooks,
-        "POST",
-        "/webhooks",
-        hook("contentPieceAdded", Some(&inside)),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "is told of members that it may not read",
-        &hooks,
-        "POST",
-        "/webhooks",
-        hook("memberInvited", None),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "turns a webhook to itself",
-        &hooks,
-        "PUT",
-        "/webhooks",
-        json!({"id": members_hook, "url": "https://8.8.8.8/"}),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "turns a webhook to another event",
-        &hooks,
-        "PUT",
-        "/webhooks",
-        json!({"id": members_hook, "event": "contentGroupAdded"}),
-        403,
-        "insufficient_permissions",
-    );
-    add(
-        "is told of members by a limited token",
-        by_limited,
-        "POST",
-        "/webhooks",
-        hook("memberAdded", None),
-        403,
-        LIMIT,
-    );
-    add(
-        "is told of all groups",
-        by_limited,
-        "POST",
-        "/webhooks",
-        hook("contentGroupAdded", None),
-        403,
-        LIMIT,
-    );
-    add(
-        "is told of a hidden group",
-        by_limited,
-        "POST",
-        "/webhooks",
-        hook("contentGroupRemoved", Some(&beside)),
-        403,
-        LIMIT,
-    );
-    add(
-        "turns its webhook to a hidden group",
-        by_limited,
-        "PUT",
-        "/webhooks",
-        json!({"id": shown_hook, "metadata": {"contentGroupId": beside}}),
-        403,
-        LIMIT,
-    );
-    add(
-        "lifts its webhook's limit",
-        by_limited,
-        "PUT",
-        "/webhooks",
-        json!({"id": shown_hook, "event": "contentGroupAdded", "metadata": {"contentGroupId": null}}),
-        403,
-        LIMIT,
-    );
-    for (what, id) in [
-        ("a hidden group's webhook", &hidden_hook),
-        ("a members' webhook", &members_hook),
-        ("all groups' webhook", &all_groups_hook),
-    ] {
-        add(what, by_limited, "GET", &by("/webhooks", id), no(), 404, "not_found");
-        add(
-            what,
-            by_limited,
-            "PUT",
-            "/webhooks",
-            json!({"id": id, "url": "https://8.8.8.8/"}),
-            404,
-            "not_found",
-        );
-        add(what, by_limited, "DELETE", &by("/webhooks", id), no(), 404, "not_found");
+impl Fixture {
+    async fn new(store: TestStore) -> Self {
+        let service = Service::start(store).await;
+        let (ids, tokens) = (Placeholders::default(), Placeholders::default());
+        let mut fixture = Self { service, ids, tokens };
+        fixture.add_members().await;
+        fixture.add_groups().await;
+        fixture.add_tokens().await;
+        fixture
     }
 
-    let before = service.workspace_state().await;
-    for attempt in &attempts {
-        let EscalationAttempt { what, token, method, path, body, status, reason } = attempt;
+    async fn create(&mut self, name: &'static str, path: &str, body: Value) -> String {
+        let id = self.service.create(path, &body).await;
+        self.ids.add(name, &id);
+        id
+    }
+
+    async fn add_members(&mut self) {
+        let [admin, editor, viewer] = self.service.roles();
+        for (name, id) in [("admin", &admin), ("editor", &editor), ("viewer", &viewer)] {
+            self.ids.add(name, id);
+        }
+        self.ids.add("owner", self.service.home.made.member.to_string());
+        self.tokens.add("owner", self.service.home.token.clone());
+        // The manager may write members, roles, tokens and pieces, but neither groups nor webhooks.
+        let manages = "workspaceMemberships:write roles:write tokens:write contentPieces:write \
+            profile:write workspace:read";
+        let everything = "contentPieces:write contentGroups:write tags:write variants:write \
+            roles:write profile:write workspaceMemberships:write workspace:write webhooks:write \
+            tokens:write";
+        for (name, permissions) in [
+            ("manager_role", manages),
+            ("small_role", "contentPieces:read"),
+            ("large_role", "webhooks:write"),
+            ("ops_role", everything),
+        ] {
+            let permissions: Vec<&str> = permissions.split(' ').collect();
+            let role = json!({"name": name, "permissions": permissions});
+            self.create(name, "/roles", role).await;
+        }
+        for (name, role) in [
+            ("manager", self.ids.get("manager_role").to_owned()),
+            ("ops", self.ids.get("ops_role").to_owned()),
+            ("ed", editor),
+            ("vi", viewer.clone()),
+            ("second", admin.clone()),
+            ("demoted", admin.clone()),
+        ] {
+            let person = self.service.person(name, &role).await;
+            self.ids.add(name, person.member);
+            self.tokens.add(name, person.token);
+        }
+        let body = json!({"id": self.ids.get("demoted"), "roleId": viewer});
+        assert_eq!(self.service.put("/workspace-memberships", &body).await.status, 204);
+        let pending = json!({"email": "p@example.org", "name": "P", "roleId": admin});
+        self.create("pending", "/workspace-memberships", pending).await;
+    }
+
+    /// Adds groups with pieces and webhooks. The limited token sees `inside` and its subtree.
+    async fn add_groups(&mut self) {
+        let group =
+            |name: &str, ancestor: Option<&str>| json!({"name": name, "ancestor": ancestor});
+        let above = self.create("above", "/content-groups", group("Above", None)).await;
+        let inside = self.create("inside", "/content-groups", group("Inside", Some(&above))).await;
+        self.create("under", "/content-groups", group("Under", Some(&inside))).await;
+        let beside = self.create("beside", "/content-groups", group("Beside", Some(&above))).await;
+        self.create("hidden", "/content-pieces", piece_in(&beside, "hidden")).await;
+        self.create("shown", "/content-pieces", piece_in(&inside, "shown")).await;
+        for (name, event, group) in [
+            ("members_hook", "memberAdded", None),
+            ("hidden_hook", "contentPieceAdded", Some(&beside)),
+            ("shown_hook", "contentPieceAdded", Some(&inside)),
+            ("all_groups_hook", "contentGroupAdded", None),
+        ] {
+            let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": event,
+                "metadata": {"contentGroupId": group}});
+            self.create(name, "/webhooks", body).await;
+        }
+        self.ids.add("hook", "\"url\":\"https://8.8.8.8/\",\"name\":\"x\"".to_owned());
+    }
+
+    async fn add_tokens(&mut self) {
+        let soon = self.service.environment.now().ms() + 3_600_000;
+        let (soon, later) = (Timestamp::from_ms(soon), Timestamp::from_ms(soon + 1));
+        self.ids.add("later", later.to_string());
+        let inside = self.ids.get("inside").to_owned();
+        for (name, kind) in [
+            ("reader", TokenKind { permissions: "tokens:write contentPieces:read", ..ALL }),
+            ("expiring", TokenKind { expires_at: Some(soon), ..ALL }),
+            ("extension", TokenKind { extension: Some("one"), ..ALL }),
+            ("limited", TokenKind { groups: Some(&[inside.as_str()]), ..ALL }),
+            ("hooks", TokenKind { permissions: "webhooks:write", ..ALL }),
+            ("profile_reader", TokenKind { permissions: "profile:read", ..ALL }),
+        ] {
+            let token = self.service.token_of(self.service.home.made.user, kind).await;
+            self.tokens.add(name, token);
+        }
+        for (id, name) in [
+            ("reader_token", "reader"),
+            ("expiring_token", "expiring"),
+            ("extension_token", "extension"),
+            ("limited_token", "limited"),
+            ("owner_token", "owner"),
+            ("manager_token", "manager"),
+            ("second_token", "second"),
+        ] {
+            let id_of_token = self.service.token_id(self.tokens.get(name)).await;
+            self.ids.add(id, id_of_token);
+        }
+    }
+
+    /// Makes each attempt of a table.
+    async fn assert_rejected(&self, table: &str) {
+        let table = self.ids.fill(&table.replace(":\n", ": ").replace(",\n", ","));
+        let before = self.service.workspace_state().await;
+        let (mut section, mut count) = ("", 0);
+        for line in table.lines().filter(|line| !line.is_empty()) {
+            match line.strip_prefix(' ') {
+                None => section = line,
+                Some(row) => {
+                    self.attempt(section, row.trim()).await;
+                    let after = self.service.workspace_state().await;
+                    assert_eq!(after, before, "{row} changed something");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count >= 10, "{count}");
+    }
+
+    async fn attempt(&self, section: &str, row: &str) {
+        let [token, status, reason] = section.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{section}")
+        };
+        let (_, request) = row.split_once(": ").unwrap();
+        let (method, path, body) = parse(request);
         for prefer in ["return=minimal", "return=representation"] {
-            let mut request =
-                service.request(method.clone(), path).bearer_auth(token).header("prefer", prefer);
-            if let Some(body) = body {
+            let request = self.service.request(method.clone(), path);
+            let mut request = request.bearer_auth(self.tokens.get(token)).header("prefer", prefer);
+            if let Some(body) = &body {
                 request = request.json(body);
             }
             let answer = TestResponse::of(request).await;
-            assert_eq!(answer.status, *status, "{what}: {method} {path} {body:?}: {answer:?}");
-            assert_eq!(answer.body["reason"], *reason, "{what}: {answer:?}");
+            assert_eq!(answer.status.as_str(), status, "{row}: {answer:?}");
+            assert_eq!(answer.body["reason"], reason, "{row}: {answer:?}");
         }
-        let after = service.workspace_state().await;
-        assert_eq!(after, before, "{what} changed something");
     }
-    assert!(attempts.len() >= 25, "{}", attempts.len());
+}
+
+#[on_both_engines]
+async fn members_beyond_own_permissions_are_not_changed(store: TestStore) {
+    Fixture::new(store).await.assert_rejected(MEMBERS).await;
+}
+
+#[on_both_engines]
+async fn roles_beyond_own_permissions_are_not_changed(store: TestStore) {
+    Fixture::new(store).await.assert_rejected(ROLES).await;
+}
+
+#[on_both_engines]
+async fn tokens_beyond_own_permissions_are_not_changed(store: TestStore) {
+    Fixture::new(store).await.assert_rejected(TOKENS).await;
+}
+
+#[on_both_engines]
+async fn limited_tokens_change_nothing_outside_their_groups(store: TestStore) {
+    Fixture::new(store).await.assert_rejected(GROUP_LIMITS).await;
+}
+
+#[on_both_engines]
+async fn webhooks_reveal_nothing_beyond_own_permissions(store: TestStore) {
+    Fixture::new(store).await.assert_rejected(WEBHOOKS).await;
 }
 
 #[on_both_engines]

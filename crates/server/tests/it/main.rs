@@ -46,6 +46,7 @@ mod round_trip;
 mod secrets;
 mod service;
 mod tags;
+mod text_requests;
 mod timing;
 mod tokens;
 mod traffic;

@@ -1,0 +1,64 @@
+//! Invalid content groups, tags and variants.
+
+use super::table::Table;
+
+const ROWS: &str = r#"
+    PUT /content-groups /tags
+        {} -> id
+        {"id":"$piece"} -> 404 not_found
+    DELETE /content-groups /tags
+        -> id
+        ?id=$piece -> 404 not_found
+    POST /content-groups
+        {} -> name
+        {"name":""} -> name
+        {"name":"a\tb","ancestor":1} -> name ancestor
+    PUT /content-groups
+        {"id":"$group","ancestor":"$group"} -> 400 circle ancestor
+    DELETE /content-groups
+        ?id=$group -> 409 not_empty
+    GET /content-groups
+        -> id
+        ?subtree=2 -> id subtree
+        /list?ancestor=a&ancestor=b -> ancestor
+        /list?lastId=1 -> lastId
+    POST /tags
+        {} -> label
+        {"label":"","color":""} -> label color
+        {"label":"a\nb"} -> label
+        {"label":1,"color":2} -> label color
+    GET /tags
+        -> id
+        ?id=%F0%9F%92%A9 -> 404 not_found
+        /list?page=0&perPage=x -> page perPage
+    POST /variants
+        {} -> key label
+        {"key":"","label":""} -> key label
+        {"key":"De","label":"a\tb"} -> key label
+        {"key":"de-at","label":"x"} -> key
+        {"key":"abcdefghijklmnopqrstu","label":"x"} -> key
+        {"key":1,"label":2,"description":3} -> key label description
+        {"key":"de","label":"again"} -> 409 key_taken
+    PUT /variants
+        {} -> id
+        {"id":"de","label":"x"} -> 404 not_found
+        {"id":"$variant","key":null,"label":null} -> key label
+        {"id":"$variant","key":""} -> key
+        {"id":"$variant","description":[]} -> description
+    GET /variants
+        -> id
+        ?id=de -> 404 not_found
+        ?id=var_0 -> 404 not_found
+        /list?lastId=de -> lastId
+        /list?perPage=0 -> perPage
+    DELETE /variants
+        -> id
+        ?id=de -> 404 not_found
+"#;
+
+pub(super) fn add(table: &mut Table<'_>) {
+    table.rows(ROWS);
+    let long = "é".repeat(1_025);
+    let body = format!("{{\"key\":\"k\",\"label\":\"l\",\"description\":\"{long}\"}}");
+    table.json("POST", "/variants", &body, "description");
+}

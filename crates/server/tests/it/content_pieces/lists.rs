@@ -1,0 +1,147 @@
+//! Filters, sort keys and bounds of lists.
+
+use galley_testing::{TestStore, on_both_engines};
+use serde_json::{Value, json};
+
+use super::{full_piece, walk_by_last_order, walk_by_link};
+use crate::service::{Service, piece_in};
+
+#[on_both_engines]
+async fn lists_filter_by_group_subtree_slug_and_tag(store: TestStore) {
+    let service = Service::start(store).await;
+    let top = service.create("/content-groups", &json!({"name": "Top"})).await;
+    let under = service.create("/content-groups", &json!({"name": "Under", "ancestor": top})).await;
+    let tag = service.create("/tags", &json!({"label": "t"})).await;
+    for (group, slug, tags) in [
+        (&service.home.group, "a", json!([])),
+        (&top, "b", json!([tag])),
+        (&under, "c", json!([tag])),
+        (&under, "a", json!([tag])),
+    ] {
+        let mut body = piece_in(group, slug);
+        body["tags"] = tags;
+        service.create("/content-pieces", &body).await;
+    }
+    let home = &service.home.group;
+    for (query, slugs) in [
+        (String::new(), vec!["a", "b", "c", "a"]),
+        (format!("contentGroupId={top}"), vec!["b"]),
+        (format!("contentGroupId={top}&subtree=true"), vec!["b", "c", "a"]),
+        (format!("contentGroupId={home},{under}"), vec!["a", "c", "a"]),
+        (format!("contentGroupId={home}&contentGroupId={top}"), vec!["a", "b"]),
+        ("slug=a".to_owned(), vec!["a", "a"]),
+        (format!("slug=a&contentGroupId={under}"), vec!["a"]),
+        (format!("tagId={tag}"), vec!["b", "c", "a"]),
+        (format!("tagId={tag}&contentGroupId={under}&slug=c"), vec!["c"]),
+        (format!("tagId={tag}&perPage=2"), vec!["b", "c"]),
+        (format!("tagId={tag}&perPage=2&page=2"), vec!["a"]),
+        ("tagId=tag_00000000000000000000000000".to_owned(), vec![]),
+        ("tagId=nonsense".to_owned(), vec![]),
+        ("contentGroupId=cg_00000000000000000000000000".to_owned(), vec![]),
+        ("contentGroupId=nonsense".to_owned(), vec![]),
+        ("contentGroupId=%20,,%20".to_owned(), vec![]),
+        (format!("contentGroupId=nonsense,{top}"), vec!["b"]),
+        ("slug=none".to_owned(), vec![]),
+        ("page=7".to_owned(), vec![]),
+    ] {
+        let list = service.get(&format!("/content-pieces/list?{query}")).await;
+        assert_eq!(list.status, 200, "{query}: {list:?}");
+        assert_eq!(list.column("slug"), slugs, "{query}");
+    }
+}
+
+#[on_both_engines]
+async fn lists_sort_by_every_key_both_ways(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut ids = Vec::new();
+    for (slug, title, date) in [
+        ("a", "Zebra", json!("2020-01-01")),
+        ("b", "apple", json!(null)),
+        ("c", "Apple", json!("2010-01-01")),
+        ("d", "Zebra", json!("2020-01-01")),
+    ] {
+        let mut body = service.piece(slug);
+        body["title"] = json!(title);
+        body["date"] = date;
+        ids.push(service.create("/content-pieces", &body).await);
+    }
+    // The pieces updated last come last.
+    for id in [&ids[1], &ids[0]] {
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        service.put("/content-pieces", &json!({"id": id, "filename": "touched"})).await;
+    }
+    for (sort, slugs) in [
+        ("order", ["a", "b", "c", "d"]),
+        ("createdAt", ["a", "b", "c", "d"]),
+        ("updatedAt", ["c", "d", "b", "a"]),
+        ("date", ["b", "c", "a", "d"]),
+        ("title", ["c", "a", "d", "b"]),
+    ] {
+        let mut expected: Vec<String> = slugs.iter().map(|slug| (*slug).to_owned()).collect();
+        let list = service.get(&format!("/content-pieces/list?sort={sort}")).await;
+        assert_eq!(list.column("slug"), expected, "{sort}");
+        expected.reverse();
+        let list = service.get(&format!("/content-pieces/list?sort=-{sort}")).await;
+        assert_eq!(list.column("slug"), expected, "-{sort}");
+        assert_eq!(walk_by_link(&service, &format!("sort=-{sort}&perPage=1")).await, expected);
+        assert_eq!(walk_by_last_order(&service, &format!("sort=-{sort}")).await, expected);
+    }
+}
+
+#[on_both_engines]
+async fn a_list_includes_content_on_request(store: TestStore) {
+    let service = Service::start(store).await;
+    let (id, _) = full_piece(&service).await;
+    let one = service.get(&format!("/content-pieces?id={id}&content=true&description=text")).await;
+    let list = service.get("/content-pieces/list?content=true&description=text").await;
+    assert_eq!(list.body, json!([one.body]));
+    let html = service.get("/content-pieces/list?content=true&contentFormat=html").await;
+    assert_eq!(html.body[0]["content"], "<h2>Hi</h2><p>Hello <strong>world</strong></p>");
+    let tags_of_list = &list.body[0]["tags"];
+    assert_eq!(tags_of_list[0]["label"], "News");
+}
+
+#[on_both_engines]
+async fn list_parameters_out_of_bounds_are_reported(store: TestStore) {
+    let service = Service::start(store).await;
+    let bad = "page=0&perPage=1001&content=maybe&sort=size&contentFormat=xml&description=pdf\
+        &lastOrder=!&subtree=2";
+    let answer = service.get(&format!("/content-pieces/list?{bad}")).await;
+    let paths = [
+        "page",
+        "perPage",
+        "content",
+        "sort",
+        "contentFormat",
+        "description",
+        "lastOrder",
+        "subtree",
+    ];
+    answer.assert_problem(400, "validation", &paths);
+    let answer = service.get("/content-pieces/list?perPage=101&content=true").await;
+    answer.assert_problem(400, "validation", &["perPage"]);
+    let answer = service.get("/content-pieces/list?cursor=zzz").await;
+    answer.assert_problem(400, "validation", &["cursor"]);
+}
+
+#[on_both_engines]
+async fn every_change_is_one_event_with_the_resource(store: TestStore) {
+    let service = Service::start(store).await;
+    let (id, _) = full_piece(&service).await;
+    let piece = service.get(&format!("/content-pieces?id={id}")).await.body;
+    let events = service.events_after(0).await;
+    assert_eq!(events.len(), 1, "a tag fires nothing");
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (1, "contentPieceAdded"));
+    assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
+
+    service.put("/content-pieces", &json!({"id": id, "title": "New"})).await;
+    let piece = service.get(&format!("/content-pieces?id={id}")).await.body;
+    let events = service.events_after(1).await;
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (2, "contentPieceUpdated"));
+    assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
+
+    service.delete(&format!("/content-pieces?id={id}")).await;
+    let events = service.events_after(2).await;
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (3, "contentPieceRemoved"));
+    assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
+}

@@ -1,0 +1,278 @@
+//! Authentication and permissions of every route.
+
+use galley_domain::Timestamp;
+use galley_testing::{TestStore, on_both_engines};
+use serde_json::json;
+
+use super::target::{OPEN, RESOURCES, TargetRequest, ids, routes, seen, start, target};
+use crate::service::{ALL, Service, TokenKind};
+
+/// The permission of each route, and the expected statuses: for a token that may do it, for a token
+/// with this permission only, for a token limited to a group that does not contain the resource,
+/// for an extension's token, and for the Admin of another workspace. All routes return 401 without
+/// a valid token, and 403 without the permission.
+const ROWS: &str = "
+    GET    /content-pieces                       contentPieces:read         200 200 404 200 404
+    PUT    /content-pieces                       contentPieces:write        204 204 404 204 404
+    POST   /content-pieces                       contentPieces:write        201 201 400 201 400
+    POST   /content-pieces/batch                 contentPieces:write        201 201 400 201 400
+    DELETE /content-pieces                       contentPieces:write        204 204 404 204 404
+    GET    /content-pieces/list                  contentPieces:read         200 200 200 200 404
+    GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
+    PUT    /content-pieces/sources               contentPieces:write        204 204 400 204 400
+    GET    /content-groups                       contentGroups:read         200 200 404 200 404
+    PUT    /content-groups                       contentGroups:write        204 204 404 204 404
+    POST   /content-groups                       contentGroups:write        201 201 400 201 400
+    DELETE /content-groups                       contentGroups:write        204 204 404 204 404
+    GET    /content-groups/list                  contentGroups:read         200 200 200 200 200
+    GET    /tags                                 tags:read                  200 200 200 200 404
+    PUT    /tags                                 tags:write                 204 204 204 204 404
+    POST   /tags                                 tags:write                 201 201 201 201 201
+    DELETE /tags                                 tags:write                 204 204 204 204 404
+    GET    /tags/list                            tags:read                  200 200 200 200 200
+    GET    /variants                             variants:read              200 200 200 200 404
+    PUT    /variants                             variants:write             204 204 204 204 404
+    POST   /variants                             variants:write             201 201 201 201 201
+    DELETE /variants                             variants:write             204 204 204 204 404
+    GET    /variants/list                        variants:read              200 200 200 200 200
+    GET    /roles                                roles:read                 200 200 200 200 404
+    PUT    /roles                                roles:write                204 403 403 204 404
+    POST   /roles                                roles:write                201 403 403 201 201
+    DELETE /roles                                roles:write                204 403 403 204 404
+    GET    /roles/list                           roles:read                 200 200 200 200 200
+    GET    /tokens                               tokens:read                200 200 200 200 404
+    PUT    /tokens                               tokens:write               204 403 403 403 404
+    POST   /tokens                               tokens:write               201 403 403 403 201
+    DELETE /tokens                               tokens:write               204 403 403 403 404
+    GET    /tokens/list                          tokens:read                200 200 200 200 200
+    GET    /profile                              profile:read               200 200 200 200 200
+    PUT    /profile                              profile:write              204 204 204 204 204
+    GET    /workspace                            workspace:read             200 200 200 200 200
+    PUT    /workspace                            workspace:write            204 204 204 204 204
+    GET    /workspace-memberships/list-members   workspaceMemberships:read  200 200 200 200 200
+    GET    /workspace-memberships/list-workspaces none                       200 200 200 200 200
+    PUT    /workspace-memberships                workspaceMemberships:write 204 403 403 204 404
+    POST   /workspace-memberships                workspaceMemberships:write 201 403 403 403 400
+    DELETE /workspace-memberships                workspaceMemberships:write 204 403 403 204 404
+    GET    /webhooks                             webhooks:read              200 200 404 200 404
+    PUT    /webhooks                             webhooks:write             204 403 404 204 404
+    POST   /webhooks                             webhooks:write             201 403 403 201 400
+    DELETE /webhooks                             webhooks:write             204 204 404 204 404
+    GET    /webhooks/list                        webhooks:read              200 200 200 200 200
+    POST   /webhooks/test                        webhooks:write             202 202 404 202 404
+    POST   /webhooks/recover                     webhooks:write             202 403 404 202 404
+    GET    /webhooks/deliveries                  webhooks:read              200 200 404 200 404
+    POST   /webhooks/deliveries/retry            webhooks:write             202 403 404 202 404
+    GET    /events                               webhooks:read              200 200 200 200 200
+";
+
+/// A row of [`ROWS`].
+struct RouteExpectation {
+    permission: Option<&'static str>,
+    success: u16,
+    alone: u16,
+    limited: u16,
+    extension: u16,
+    foreign_admin: u16,
+}
+
+fn row(method: &str, path: &str) -> RouteExpectation {
+    let mut rows = ROWS.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row.starts_with(&[method, path]));
+    let row = row.unwrap_or_else(|| panic!("{method} {path} has no row in this test"));
+    let status = |column: usize| row[column].parse().unwrap();
+    RouteExpectation {
+        permission: Some(row[2]).filter(|permission| *permission != "none"),
+        success: status(3),
+        alone: status(4),
+        limited: status(5),
+        extension: status(6),
+        foreign_admin: status(7),
+    }
+}
+
+const EDITOR: &str = "contentPieces:write tags:write profile:write contentGroups:read \
+    variants:read workspaceMemberships:read roles:read workspace:read";
+
+const VIEWER: &str = "contentPieces:read contentGroups:read tags:read variants:read roles:read \
+    workspaceMemberships:read workspace:read profile:write";
+
+fn has(held: &str, permission: &str) -> bool {
+    let write = permission.replace(":read", ":write");
+    held.split(' ').any(|one| one == permission || one == write)
+}
+
+/// Returns all permissions that do not include `permission`.
+fn all_but(permission: &str) -> String {
+    let held = |resource: &&str| match permission.split_once(':').unwrap() {
+        (lacks, "write") if lacks == *resource => Some(format!("{resource}:read")),
+        (lacks, _) if lacks == *resource => None,
+        _ => Some(format!("{resource}:write")),
+    };
+    RESOURCES.iter().filter_map(held).collect::<Vec<_>>().join(" ")
+}
+
+/// The clients, by their tokens.
+struct Callers {
+    editor: String,
+    viewer: String,
+    limited: String,
+    extension: String,
+    other: String,
+    /// Descriptions and tokens of clients that must get 401.
+    unauthorized: Vec<(&'static str, Option<String>)>,
+}
+
+async fn callers(service: &Service) -> Callers {
+    let [_, editor, viewer] = service.roles();
+    let owner = service.home.made.user;
+    let elsewhere = service.create("/content-groups", &json!({"name": "Elsewhere"})).await;
+    let groups = [elsewhere.as_str()];
+    let revoked = service.token("contentPieces:read", None).await;
+    let path = format!("/tokens?id={}", service.token_id(&revoked).await);
+    assert_eq!(service.delete(&path).await.status, 204);
+    let over = TokenKind { expires_at: Some(Timestamp::from_ms(1)), ..ALL };
+    let unauthorized = vec![
+        ("no token", None),
+        ("a malformed token", Some("galley_x".to_owned())),
+        ("an unknown token", Some(service.environment.new_access_token().reveal().to_owned())),
+        ("an expired token", Some(service.token_of(owner, over).await)),
+        ("a revoked token", Some(revoked)),
+    ];
+    Callers {
+        editor: service.person("editor", &editor).await.token,
+        viewer: service.person("viewer", &viewer).await.token,
+        limited: service.token("all", Some(&groups)).await,
+        extension: service.token_of(owner, TokenKind { extension: Some("ext"), ..ALL }).await,
+        other: service.other_workspace().await.token,
+        unauthorized,
+    }
+}
+
+/// The test of all routes with all clients.
+struct Matrix {
+    service: Service,
+    callers: Callers,
+    /// The number of resources.
+    resources: usize,
+    /// The number of checked responses.
+    cells: usize,
+}
+
+impl Matrix {
+    async fn target(&mut self, method: &str, route: &str) -> TargetRequest {
+        self.resources += 1;
+        target(&self.service, method, route, self.resources).await
+    }
+
+    async fn check_open_route(&mut self, method: &str, path: &str, status: u16) {
+        let target = TargetRequest::without_body(path);
+        for (who, token) in &self.callers.unauthorized {
+            let answer = target.ask(&self.service, token.as_deref(), method).await;
+            assert_eq!(answer.status, status, "{method} {path} by {who}");
+            self.cells += 1;
+        }
+    }
+
+    async fn check_unauthorized(&mut self, method: &str, route: &str, kept: &TargetRequest) {
+        for (who, token) in &self.callers.unauthorized {
+            let answer = kept.ask(&self.service, token.as_deref(), method).await;
+            assert_eq!(answer.status, 401, "{method} {route} by {who}: {answer:?}");
+            assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+            self.cells += 1;
+        }
+    }
+
+    /// Returns the clients of the workspace with their tokens and expected statuses.
+    async fn expected(&self, row: &RouteExpectation) -> Vec<(&'static str, String, u16)> {
+        let Self { service, callers, .. } = self;
+        let by_permission = |held: &str| match row.permission {
+            Some(permission) if !has(held, permission) => 403,
+            _ => row.success,
+        };
+        let mut expected = vec![
+            ("an Admin", service.home.token.clone(), row.success),
+            ("an Editor", callers.editor.clone(), by_permission(EDITOR)),
+            ("a Viewer", callers.viewer.clone(), by_permission(VIEWER)),
+            ("a token of no permissions", service.token("", None).await, by_permission("")),
+            ("a limited token", callers.limited.clone(), row.limited),
+            ("an extension's token", callers.extension.clone(), row.extension),
+        ];
+        if let Some(permission) = row.permission {
+            let fewer = service.token(&all_but(permission), None).await;
+            expected.push(("a token with all other permissions", fewer, 403));
+            let alone = service.token(permission, None).await;
+            expected.push(("a token with this permission alone", alone, row.alone));
+        }
+        expected
+    }
+
+    async fn check_clients(&mut self, method: &str, route: &str, kept: &TargetRequest) {
+        let row = row(method, route);
+        for (who, token, status) in self.expected(&row).await {
+            let changes = status < 400 && method != "GET";
+            let fresh = if changes { self.target(method, route).await } else { kept.clone() };
+            let answer = fresh.ask(&self.service, Some(&token), method).await;
+            assert_eq!(answer.status, status, "{method} {route} by {who}: {answer:?}");
+            if status == 403 && answer.body["reason"] == "insufficient_permissions" {
+                let detail = answer.body["detail"].as_str().unwrap();
+                assert!(
+                    detail.contains(row.permission.unwrap()) || who.contains("alone"),
+                    "{method} {route} by {who}: {detail}"
+                );
+            }
+            if status == 404 {
+                let truly = fresh.absent().ask(&self.service, Some(&token), method).await;
+                assert_eq!(seen(&answer), seen(&truly), "{method} {route} by {who}");
+            }
+            self.cells += 1;
+        }
+    }
+
+    /// Checks that another workspace's Admin gets the same response as for an absent resource.
+    async fn check_foreign_admin(&mut self, method: &str, route: &str, kept: &TargetRequest) {
+        let status = row(method, route).foreign_admin;
+        let (service, other) = (&self.service, &self.callers.other);
+        let answer = kept.ask(service, Some(other), method).await;
+        assert_eq!(answer.status, status, "{method} {route} by a foreign Admin: {answer:?}");
+        if status >= 400 || method == "GET" {
+            let truly = kept.absent().ask(service, Some(other), method).await;
+            assert_eq!(seen(&answer), seen(&truly), "{method} {route} by a foreign Admin");
+            let home = kept.absent().ask(service, Some(&service.home.token), method).await;
+            if status >= 400 {
+                assert_eq!(seen(&home), seen(&truly), "{method} {route} at home");
+            }
+        }
+        let everything = service.workspace_state().await.to_string();
+        let shown = answer.body.to_string();
+        let shown_ids: Vec<_> = ids(&shown);
+        let leaked =
+            shown_ids.iter().find(|id| !id.starts_with("usr_") && everything.contains(**id));
+        assert_eq!(leaked, None, "{method} {route} shows a foreign Admin an id: {shown}");
+        self.cells += 1;
+    }
+}
+
+#[on_both_engines]
+async fn every_route_enforces_authentication_and_permissions(store: TestStore) {
+    let service = start(store).await;
+    let callers = callers(&service).await;
+    let mut matrix = Matrix { service, callers, resources: 0, cells: 0 };
+    for (method, route) in &routes() {
+        let is_route = |open: &&(&str, &str, &str, u16)| (open.0, open.1) == (method, route);
+        if let Some((_, _, path, status)) = OPEN.iter().find(is_route) {
+            matrix.check_open_route(method, path, *status).await;
+            continue;
+        }
+        // Rejected requests must leave this resource unchanged.
+        let kept = matrix.target(method, route).await;
+        matrix.check_unauthorized(method, route, &kept).await;
+        matrix.check_clients(method, route, &kept).await;
+        matrix.check_foreign_admin(method, route, &kept).await;
+        let token = &matrix.service.home.token;
+        let answer = kept.ask(&matrix.service, Some(token), method).await;
+        let success = row(method, route).success;
+        assert_eq!(answer.status, success, "{method} {route} in the end: {answer:?}");
+    }
+    assert!(matrix.cells > 500, "{}", matrix.cells);
+}

@@ -1,0 +1,173 @@
+//! Comparisons of the service's state with the model's.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::FAN_OUT_TIMEOUT;
+use super::workspace::{CheckResult, GroupModel, PieceModel, WorkspaceModel, column, text};
+
+impl WorkspaceModel<'_> {
+    /// Checks that the service's state equals the model's.
+    pub(super) async fn check(&self) -> CheckResult {
+        self.check_pieces().await?;
+        self.check_groups().await?;
+        self.check_tags().await?;
+        let ids =
+            |pairs: &[(String, String)]| pairs.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        for (path, known) in
+            [("/tags", &self.tags), ("/variants", &self.variants), ("/roles", &self.roles)]
+        {
+            let list = self.get(&format!("{path}/list?perPage=1000")).await?;
+            prop_assert_eq!(column(&list, "id"), ids(known));
+        }
+        let members = self.list("/workspace-memberships/list-members?perPage=1000").await?;
+        let members =
+            members.iter().map(|one| ["id", "email", "roleId"].map(|name| text(&one[name])));
+        let expected =
+            self.members.iter().map(|one| [&one.id, &one.email, &one.role].map(String::clone));
+        prop_assert_eq!(members.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        let webhooks = self.list("/webhooks/list?perPage=1000").await?;
+        let webhooks =
+            webhooks.iter().map(|one| (text(&one["id"]), one["enabled"].as_bool().unwrap()));
+        let expected = self.webhooks.iter().map(|one| (one.id.clone(), one.enabled));
+        prop_assert_eq!(webhooks.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        self.check_events().await?;
+        self.check_deliveries().await
+    }
+
+    /// Compares the list of pieces, without a variant and in each.
+    async fn check_pieces(&self) -> CheckResult {
+        let variants = self.variants.iter().map(|(id, _)| Some(id.as_str()));
+        for variant in [None].into_iter().chain(variants) {
+            let query = variant.map_or(String::new(), |variant| format!("&variant={variant}"));
+            let path = format!("/content-pieces/list?perPage=7{query}");
+            let list = self.walk(&path, "lastOrder", "order").await?;
+            let found = list.iter().map(|one| {
+                let shown = (text(&one["title"]), column(&one["tags"], "id"));
+                (text(&one["id"]), text(&one["contentGroupId"]), shown)
+            });
+            let expected = self.pieces.iter();
+            let expected =
+                expected.map(|one| (one.id.clone(), one.group.clone(), one.shown(variant)));
+            prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    /// Returns the ids of the pieces that meet a condition, in list order.
+    fn pieces_with(&self, condition: impl Fn(&PieceModel) -> bool) -> Vec<String> {
+        let found = self.pieces.iter().filter(|piece| condition(piece));
+        found.map(|piece| piece.id.clone()).collect()
+    }
+
+    async fn check_groups(&self) -> CheckResult {
+        for GroupModel { id, name, .. } in &self.groups {
+            let path =
+                format!("/content-pieces/list?perPage=1000&subtree=true&contentGroupId={id}");
+            let expected = self.pieces_with(|piece| self.path(&piece.group).contains(id));
+            prop_assert_eq!(column(&self.get(&path).await?, "id"), expected);
+            let shown = self.get(&format!("/content-groups?id={id}")).await?;
+            let mut path = self.path(id);
+            path.pop();
+            let children = self.groups.iter().filter(|one| one.parent.as_ref() == Some(id));
+            let children: Vec<_> = children.map(|one| one.id.clone()).collect();
+            prop_assert_eq!(&shown["name"], &json!(name));
+            prop_assert_eq!(&shown["ancestors"], &json!(path));
+            prop_assert_eq!(&shown["descendants"], &json!(children));
+        }
+        Ok(())
+    }
+
+    async fn check_tags(&self) -> CheckResult {
+        for (tag, label) in &self.tags {
+            let list = self.get(&format!("/content-pieces/list?perPage=1000&tagId={tag}")).await?;
+            let expected = self.pieces_with(|piece| piece.tags.contains(tag));
+            prop_assert_eq!(column(&list, "id"), expected);
+            prop_assert_eq!(&self.get(&format!("/tags?id={tag}")).await?["label"], &json!(label));
+        }
+        Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<Value>, TestCaseError> {
+        Ok(self.get(path).await?.as_array().unwrap().clone())
+    }
+
+    /// Returns a whole list, paged by the last item's field.
+    async fn walk(
+        &self,
+        path: &str,
+        cursor: &str,
+        field: &str,
+    ) -> Result<Vec<Value>, TestCaseError> {
+        let (mut all, mut last) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("{path}&{cursor}={last}")).await?;
+            let Some(item) = page.as_array().unwrap().last() else { return Ok(all) };
+            last = item[field].as_str().map_or_else(|| item[field].to_string(), str::to_owned);
+            all.extend(page.as_array().unwrap().iter().cloned());
+        }
+    }
+
+    async fn check_events(&self) -> CheckResult {
+        let told = self.walk("/events?perPage=100", "after", "sequence").await?;
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| {
+                (one["sequence"].as_i64().unwrap(), text(&one["type"]), text(&one["data"]["id"]))
+            })
+            .collect();
+        let expected: Vec<_> = (1..)
+            .zip(&self.events)
+            .map(|(number, one)| (number, one.event.to_owned(), one.id.clone()))
+            .collect();
+        prop_assert_eq!(told, expected);
+        if self.group(&self.first_group).is_none() {
+            return Ok(());
+        }
+        let path = "/events?perPage=1000";
+        let seen = self.service.send_as(&self.limited, Method::GET, path, None).await;
+        prop_assert_eq!(seen.status, 200);
+        let seen: Vec<_> = seen
+            .body
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one["sequence"].as_i64().unwrap(), text(&one["type"])))
+            .filter(|(_, event)| !event.starts_with("member"))
+            .collect();
+        let expected: Vec<_> = (1..)
+            .zip(&self.events)
+            .filter(|(_, one)| !one.event.starts_with("member"))
+            .filter_map(|(number, one)| {
+                Some((number, one.seen(Some(&self.first_group))?.to_owned()))
+            })
+            .collect();
+        // Only the first page is compared.
+        prop_assert_eq!(&seen, &expected[..expected.len().min(seen.len())]);
+        Ok(())
+    }
+
+    async fn check_deliveries(&self) -> CheckResult {
+        for webhook in &self.webhooks {
+            let started = Instant::now();
+            loop {
+                let path = format!("/webhooks/deliveries?perPage=100&webhookId={}", webhook.id);
+                let made = self.walk(&path, "lastId", "id").await?;
+                let mut made: Vec<_> =
+                    made.iter().map(|one| one["sequence"].as_i64().unwrap()).collect();
+                made.sort_unstable();
+                if made == webhook.gets {
+                    break;
+                }
+                let late = started.elapsed() > FAN_OUT_TIMEOUT;
+                prop_assert!(!late, "{:?} has deliveries of {:?}", webhook, made);
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Steps that change webhooks.
+
+use serde_json::json;
+
+use super::steps::Choice;
+use super::workspace::{CheckResult, WebhookModel, WorkspaceModel, text};
+
+const EVENTS: [&str; 9] = [
+    "contentPieceAdded",
+    "contentPieceUpdated",
+    "contentPieceRemoved",
+    "contentGroupAdded",
+    "contentGroupMoved",
+    "contentGroupRemoved",
+    "memberInvited",
+    "memberAdded",
+    "memberRemoved",
+];
+
+impl WorkspaceModel<'_> {
+    pub(super) async fn make_webhook(&mut self, event: u8, group: Option<Choice>) -> CheckResult {
+        let event = EVENTS[usize::from(event) % EVENTS.len()];
+        let group = group.map(|pick| self.pick_group(pick));
+        let known = group.as_ref().is_none_or(|group| self.group(group).is_some());
+        let right = known && (group.is_some() || !event.starts_with("contentPiece"));
+        let mut body = json!({"url": "http://127.0.0.1:9/", "name": "w", "event": event});
+        if let Some(group) = &group {
+            body["metadata"] = json!({"contentGroupId": group});
+        }
+        let made = self.post("/webhooks", &body, if right { 201 } else { 400 }).await?;
+        if right {
+            let id = text(&made["id"]);
+            let group = group.filter(|_| !event.starts_with("member"));
+            self.webhooks.push(WebhookModel { id, event, group, enabled: true, gets: Vec::new() });
+        }
+        Ok(())
+    }
+
+    pub(super) async fn enable_webhook(&mut self, webhook: Choice, enabled: bool) -> CheckResult {
+        let id = self.pick_webhook(webhook);
+        let found = self.webhooks.iter().position(|one| one.id == id);
+        // Webhooks of deleted groups are skipped, as they cannot be enabled.
+        let has_group = |at: usize| {
+            let group = self.webhooks[at].group.as_ref();
+            group.is_none_or(|group| self.group(group).is_some())
+        };
+        if found.is_none_or(has_group) {
+            let body = json!({"id": id, "enabled": enabled});
+            self.put("/webhooks", &body, if found.is_some() { 204 } else { 404 }).await?;
+            if let Some(at) = found {
+                self.webhooks[at].enabled = enabled;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delete_webhook(&mut self, webhook: Choice) -> CheckResult {
+        let id = self.pick_webhook(webhook);
+        let exists = self.webhooks.iter().any(|one| one.id == id);
+        self.delete(&format!("/webhooks?id={id}"), if exists { 204 } else { 404 }).await?;
+        self.webhooks.retain(|one| one.id != id);
+        if exists {
+            self.deleted.push(id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Calls of the functions of content groups.
+
+use galley_domain::content_group::GroupPath;
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_storage::{Error, WriteTx, content_groups};
+
+use super::group;
+use crate::store::NOW;
+
+pub(super) async fn groups(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    top: ContentGroupId,
+) -> Result<(), Error> {
+    let top_path = content_groups::path(tx, workspace, top).await?;
+    assert_eq!(top_path, GroupPath::new(vec![top]));
+    let (a, mut b) = (group("A"), group("B"));
+    content_groups::insert(tx, workspace, &a, &top_path, NOW).await?;
+    let path_of_a = content_groups::path(tx, workspace, a.id).await?;
+    content_groups::insert(tx, workspace, &b, &path_of_a, NOW).await?;
+    b.version = 2;
+    content_groups::update(tx, workspace, &b).await?;
+    assert_eq!(content_groups::find(tx, workspace, b.id).await?, Some(b.clone()));
+    assert_eq!(content_groups::height(tx, workspace, top).await?, 2);
+    assert_eq!(
+        content_groups::existing(tx, workspace, &[b.id, ContentGroupId::new(3)], None).await?,
+        [b.id].into()
+    );
+    let children = content_groups::list_children(tx, workspace, Some(top), None, 10, 0).await?;
+    assert_eq!(children, [a.clone()]);
+    assert_eq!(content_groups::list_children(tx, workspace, None, None, 10, 0).await?.len(), 1);
+    let some = content_groups::list_some(tx, workspace, &[a.id, b.id], None, 10, 1).await?;
+    assert_eq!(some, [b.clone()]);
+    let under = content_groups::subtree(tx, workspace, &[top, a.id]).await?;
+    assert_eq!(under.len(), 3);
+    content_groups::move_under(tx, workspace, b.id, None).await?;
+    assert_eq!(content_groups::path(tx, workspace, b.id).await?.groups(), [b.id]);
+    content_groups::move_under(tx, workspace, a.id, Some(b.id)).await?;
+    assert_eq!(content_groups::path(tx, workspace, a.id).await?.groups(), [b.id, a.id]);
+    let children = content_groups::children_of(tx, workspace, &[top, b.id]).await?;
+    assert_eq!(children.get(&b.id), Some(&vec![a.id]));
+    assert!(content_groups::has_contents(tx, workspace, b.id).await?);
+    assert!(!content_groups::has_contents(tx, workspace, a.id).await?);
+    content_groups::delete(tx, workspace, a.id).await?;
+    assert_eq!(content_groups::find(tx, workspace, a.id).await?, None);
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Calls of the functions of content pieces, tags and order keys.
+
+use galley_domain::content_piece::{ContentPiece, Title};
+use galley_domain::tag::Tag;
+use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_pieces::View;
+use galley_storage::ordering::{self, OrderedPiece};
+use galley_storage::{
+    Affects, Error, WriteTx, content_pieces, order_key_spread, order_spread_rows, tags,
+};
+
+use super::variants::in_variant;
+use super::{ConformanceFixture, everything, tag};
+use crate::store::NOW;
+
+async fn make_tags(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Tag; 2], Error> {
+    let (mut red, blue) = (tag("red"), tag("blue"));
+    for tag in [&red, &blue] {
+        tags::insert(tx, workspace, tag, NOW).await?;
+    }
+    red.version = 2;
+    tags::update(tx, workspace, &red).await?;
+    assert_eq!(tags::find_for_update(tx, workspace, red.id).await?, Some(red.clone()));
+    assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
+    assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
+    assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
+    assert_eq!(tags::list(tx, workspace, None, 10, 0).await?, [red.clone(), blue.clone()]);
+    Ok([red, blue])
+}
+
+/// Exercises pieces with their content, until they are deleted.
+pub(super) async fn pieces(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    member: WorkspaceMemberId,
+) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let [red, blue] = make_tags(tx, workspace).await?;
+    let mut first = open.first.clone();
+    first.fields.tags = vec![blue.id, red.id];
+    first.fields.members = vec![member];
+    content_pieces::insert(tx, workspace, &first, "{\"a\":1}").await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(first.clone()));
+    assert_eq!(content_pieces::find(tx, WorkspaceId::new(1), first.id).await?, None);
+    let changed = content_pieces::find_for_update(tx, workspace, first.id).await?;
+    assert_eq!(changed, Some(first.clone()));
+    assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
+    assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
+    let within = [open.group];
+    let whole = View { variant: None, content: true };
+    let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), whole).await?;
+    assert_eq!(seen, Some((first.clone(), Some("{}".to_owned()))));
+    let seen = content_pieces::find_visible(tx, workspace, first.id, None, View::default()).await?;
+    assert_eq!(seen, Some((first.clone(), None)));
+    let elsewhere = [ContentGroupId::new(1)];
+    let seen =
+        content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
+    assert_eq!(seen, None);
+    let second = insert_last(tx, open, &first).await?;
+    let mut renamed = first.clone();
+    renamed.fields.title = Title::parse("Other").unwrap();
+    renamed.fields.tags = vec![red.id];
+    renamed.fields.members = Vec::new();
+    renamed.version = 2;
+    content_pieces::update(tx, workspace, &first, &renamed).await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(renamed.clone()));
+    let found = content_pieces::list_in_group_for_deletion(tx, workspace, open.group, 10).await?;
+    assert_eq!(found, [renamed.clone(), second.clone()]);
+    assert!(content_pieces::has_more_than(tx, workspace, open.group, 1).await?);
+    assert!(!content_pieces::has_more_than(tx, workspace, open.group, 2).await?);
+    lists(tx, open, &red, None).await?;
+    in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
+    let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
+    assert!(tags::delete(tx, workspace, red.id).await?);
+    let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
+    assert_eq!((untagged.fields.tags.len(), untagged.version), (0, tagged.version + 1));
+    content_pieces::delete(tx, workspace, &untagged).await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, None);
+    Ok(())
+}
+
+/// Inserts the second piece after the first one, and exercises order keys.
+async fn insert_last(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    first: &ContentPiece,
+) -> Result<ContentPiece, Error> {
+    let workspace = open.workspace;
+    ordering::lock(tx, workspace).await?;
+    let place =
+        OrderedPiece { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
+    let end = ordering::at_the_end(tx, workspace, 3).await?;
+    assert!(end > first.order);
+    let mut second = open.second.clone();
+    second.order = end;
+    content_pieces::insert(tx, workspace, &second, "{}").await?;
+    let last = ordering::last(tx, workspace).await?.expect("there are pieces");
+    assert_eq!(last.id, second.id);
+    assert_eq!(ordering::next(tx, workspace, &first.order).await?, Some(last.clone()));
+    assert!(ordering::is_taken(tx, workspace, &first.order).await?);
+    assert!(!ordering::is_taken(tx, workspace, &OrderKey::from_stored("zzzzz")).await?);
+    assert_eq!(ordering::previous(tx, workspace, &second.order).await?, Some(place.clone()));
+    let in_group = ordering::next_in_group(tx, workspace, open.group, None).await?;
+    assert_eq!(in_group, Some(place.clone()));
+    let between = ordering::after(tx, workspace, &place, 3).await?;
+    assert!(between > first.order && between < second.order);
+    assert!(ordering::before(tx, workspace, &place, 3).await? < first.order);
+    Ok(second)
+}
+
+/// Exercises spreading out order keys. Moved pieces keep their order.
+pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
+    assert_eq!(order_key_spread::spread_slice(tx, open.workspace, None).await?, None);
+    let around = OrderKey::from_stored("V0000");
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
+    tx.execute(sql, &[open.workspace.into(), (&around).into()], Affects::Everything).await?;
+    let pending = order_key_spread::pending_spreads(tx, None).await?;
+    assert_eq!(pending.len(), 1);
+    assert_eq!(
+        (pending[0].workspace, pending[0].unplanned.as_ref()),
+        (open.workspace, Some(&around))
+    );
+    let mut random = 0_u32;
+    let plan = order_key_spread::plan_spread(tx, open.workspace, &around, || {
+        random = u32::wrapping_add(random, 1 << 28);
+        random
+    });
+    let plan = plan.await?;
+    let mut moved = 0;
+    while let Some(slice) = order_key_spread::spread_slice(tx, open.workspace, Some(&plan)).await? {
+        moved += slice.len();
+    }
+    assert_eq!(moved, 2);
+    assert_eq!(order_key_spread::pending_spreads(tx, None).await?, []);
+    let long = OrderKey::from_stored("V0000".repeat(20));
+    order_spread_rows::note_if_long(tx, open.workspace, &long).await?;
+    assert_eq!(order_key_spread::pending_spreads(tx, None).await?.len(), 1);
+    Ok(())
+}
+
+/// Exercises every filter and sort key, and pagination by position.
+pub(super) async fn lists(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    tag: &Tag,
+    variant: Option<VariantId>,
+) -> Result<(), Error> {
+    let keys =
+        [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
+    for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
+        let sort = Sort { key, descending };
+        let all = ListQuery { sort, view: View { variant, content: false }, ..everything() };
+        let listed = content_piece_list::list(tx, open.workspace, &all).await?;
+        let (some, was_much) = content_piece_list::list_until(tx, open.workspace, &all, 1).await?;
+        assert_eq!((some.as_slice(), was_much), (&listed[..1], listed.len() > 1));
+        assert_eq!(listed.len(), 2, "{sort:?}");
+        let (first, _) = &listed[0];
+        let found =
+            content_piece_list::find_by_order(tx, open.workspace, &first.order, all.view).await?;
+        assert_eq!(found.as_ref(), Some(&listed[0]));
+        let rest = ListQuery { after: Some(sort.position(first)), ..all.clone() };
+        let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
+        assert_eq!(rest.iter().map(|(piece, _)| piece.id).collect::<Vec<_>>(), [listed[1].0.id]);
+        for (query, count) in [
+            (ListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
+            (
+                ListQuery { groups: Some(vec![open.group, ContentGroupId::new(1)]), ..all.clone() },
+                2,
+            ),
+            (ListQuery { groups: Some(vec![open.group]), subtree: true, ..all.clone() }, 2),
+            (ListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
+            (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
+            (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
+            (ListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
+            (ListQuery { offset: 1_000, ..all.clone() }, 0),
+            (ListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),
+        ] {
+            let listed = content_piece_list::list(tx, open.workspace, &query).await?;
+            assert_eq!(listed.len(), count, "{query:?}");
+        }
+    }
+    Ok(())
+}
