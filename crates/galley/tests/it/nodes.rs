@@ -105,7 +105,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
     let Some(mut balancer) = Balancer::start(&store, &ports).await else { return };
     let group = nodes[0].group().await;
     let receiver = receive_from(&nodes[0], &group).await;
-    let load = Arc::new(Load::default());
+    let load = Arc::new(Load::behind_balancer());
     let clients = load.start(&balancer.url, &group, &role(&nodes[0]).await);
     let failed = || load.failed.swap(0, Ordering::Relaxed);
     load.wait_for(20).await;
