@@ -172,9 +172,9 @@ fn given_time(example: &str) -> AnyOfBuilder {
 }
 
 /// The color of a tag.
-pub struct Color;
+pub struct ColorSchema;
 
-impl PartialSchema for Color {
+impl PartialSchema for ColorSchema {
     fn schema() -> RefOr<Schema> {
         text("A color's name.")
             .enum_values(Some(galley_domain::tag::Color::NAMES.iter().copied()))
@@ -183,7 +183,7 @@ impl PartialSchema for Color {
     }
 }
 
-impl ToSchema for Color {}
+impl ToSchema for ColorSchema {}
 
 macro_rules! words {
     ($($name:ident = $doc:literal, $example:literal, $words:expr;)*) => {$(

@@ -17,7 +17,7 @@ pub struct TagBody<'a> {
     #[schema(example = "News")]
     label: &'a str,
     /// The display color.
-    #[schema(value_type = schemas::Color)]
+    #[schema(value_type = schemas::ColorSchema)]
     color: Color,
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use galley_application::Environment;
 use galley_storage::{
-    Database, DatabaseUrl, Role, StagedStore, TableSummary, back_up, copy as copy_rows,
+    Database, DatabaseUrl, ProcessRole, StagedStore, TableSummary, back_up, copy as copy_rows,
     restore as restore_file, verify as verify_file,
 };
 
@@ -37,7 +37,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
         bail!("{} is empty: nothing was copied", path.display());
     }
     let alone = matches!(from, DatabaseUrl::Sqlite(_)) && !arguments.live;
-    let role = if alone { Role::Server } else { Role::Command };
+    let role = if alone { ProcessRole::Server } else { ProcessRole::Command };
     let source = store::open_url(from.clone(), settings, &environment, role).await;
     let hint = "stop the server, so that the copy contains all writes, or copy the current state \
                 with --live";
@@ -49,7 +49,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     if let DatabaseUrl::Sqlite(path) = &to {
         store::make_data_dir(path.parent().unwrap_or(Path::new(".")))?;
     }
-    let options = store::options(to.clone(), settings, &environment, Role::Command);
+    let options = store::options(to.clone(), settings, &environment, ProcessRole::Command);
     let target = StagedStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
     let started = Instant::now();
     let (bar, tell) = progress::for_store("rows copied and compared");
@@ -67,7 +67,8 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
 pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
-    let options = store::options(settings.database()?, settings, &environment, Role::Command);
+    let options =
+        store::options(settings.database()?, settings, &environment, ProcessRole::Command);
     let (bar, tell) = progress::for_store("done");
     let file = &arguments.file;
     back_up(&database, &options, file, tell)
@@ -86,7 +87,8 @@ pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> a
     let environment = Environment::default();
     let file = existing(&arguments.file)?;
     store::make_data_dir(&settings.data_dir)?;
-    let options = store::options(settings.database()?, settings, &environment, Role::Command);
+    let options =
+        store::options(settings.database()?, settings, &environment, ProcessRole::Command);
     let (bar, tell) = progress::for_store("done");
     restore_file(file, &options, tell).await.with_context(|| format!("{}", file.display()))?;
     bar.finish_and_clear();

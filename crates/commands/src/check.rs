@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use galley_application::Environment;
 use galley_mail::Mailer;
 use galley_storage::{
-    Database, DatabaseUrl, Error as StorageError, Role, Tx, webhooks, workspaces,
+    Database, DatabaseUrl, Error as StorageError, ProcessRole, Tx, webhooks, workspaces,
 };
 
 use crate::out::say;
@@ -81,7 +81,7 @@ async fn database(settings: &Settings) -> DatabaseFindings {
         };
     }
     let environment = Environment::default();
-    let database = match store::open(settings, &environment, Role::Command).await {
+    let database = match store::open(settings, &environment, ProcessRole::Command).await {
         Ok(database) => database,
         Err(error) => {
             let unknown = || Err("unknown without the database".to_owned());

@@ -6,7 +6,7 @@ use galley_application::operations::setup::CreatedWorkspace;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::EmailAddress;
 use galley_domain::workspace::WorkspaceName;
-use galley_storage::Role;
+use galley_storage::ProcessRole;
 use serde::Serialize;
 
 use crate::cli::InitArguments;
@@ -51,7 +51,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     // Settings are validated before anything is created.
     let token = first_start::token(settings, &environment)?;
     key::check_given(settings)?;
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open(settings, &environment, ProcessRole::Command).await?;
     key::load(settings, &database).await?;
     let made = first_start::create(&database, &environment, name, email, &token).await?;
     database.close().await;

@@ -8,7 +8,7 @@ use anyhow::Context;
 use futures_util::future::LocalBoxFuture;
 use galley_application::secrets::SecretKey;
 use galley_application::{DatabaseClock, Environment, SystemClock};
-use galley_storage::{Database, Role};
+use galley_storage::{Database, ProcessRole};
 
 use crate::settings::Settings;
 use crate::{check, first_start, init, key, store};
@@ -34,7 +34,7 @@ pub fn open(
 }
 
 async fn open_database(settings: &Settings, address: SocketAddr) -> anyhow::Result<Started> {
-    let database = store::open(settings, &Environment::default(), Role::Server).await?;
+    let database = store::open(settings, &Environment::default(), ProcessRole::Server).await?;
     if let Err(problem) = check::data_dir(&settings.data_dir) {
         tracing::warn!("the data directory {problem}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
+use galley_storage::{Database, DatabaseUrl, Options, ProcessRole, Tx, workspaces};
 
 use crate::settings::Settings;
 use crate::version::VERSION;
@@ -28,14 +28,14 @@ pub(crate) async fn open_existing(
             path.display()
         );
     }
-    open(settings, environment, Role::Command).await
+    open(settings, environment, ProcessRole::Command).await
 }
 
 /// Opens the database of the settings. Creates it and the data directory if they don't exist.
 pub(crate) async fn open(
     settings: &Settings,
     environment: &Environment,
-    role: Role,
+    role: ProcessRole,
 ) -> anyhow::Result<Database> {
     make_data_dir(&settings.data_dir)?;
     open_url(settings.database()?, settings, environment, role).await
@@ -46,11 +46,11 @@ pub(crate) fn options(
     url: DatabaseUrl,
     settings: &Settings,
     environment: &Environment,
-    role: Role,
+    role: ProcessRole,
 ) -> Options {
     Options {
         url,
-        replica_url: settings.database_read_url.clone().filter(|_| role == Role::Server),
+        replica_url: settings.database_read_url.clone().filter(|_| role == ProcessRole::Server),
         role,
         program_version: VERSION,
         now: environment.now(),
@@ -65,7 +65,7 @@ pub(crate) async fn open_url(
     url: DatabaseUrl,
     settings: &Settings,
     environment: &Environment,
-    role: Role,
+    role: ProcessRole,
 ) -> anyhow::Result<Database> {
     let shown = format!("{url:?}");
     Database::open(options(url, settings, environment, role)).await.map_err(|error| {

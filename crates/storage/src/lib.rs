@@ -20,7 +20,7 @@ pub use backup::{
 pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified};
 pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
-pub use engine::options::{DatabaseUrl, Options, Role};
+pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::progress::Progress;
 pub use engine::row::Row;
 pub use engine::statement_log::{ChangeStatement, StatementLog};

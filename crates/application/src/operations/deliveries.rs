@@ -5,8 +5,10 @@ use galley_api_types::sample_events::sample_data;
 use galley_domain::delivery::{DeliveryStatus, FAILING_TIMEOUT};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::delivery_queue::{self, Delivery, DeliverySelection, ListQuery, ReceiverState};
-use galley_storage::mails::{self, Mail};
+use galley_storage::delivery_queue::{
+    self, Delivery, DeliveryListQuery, DeliverySelection, ReceiverState,
+};
+use galley_storage::mails::{self, QueuedMail};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteTx, members, webhooks, workspaces};
 use serde::{Deserialize, Serialize};
@@ -91,7 +93,7 @@ async fn mail_admins(
         let id = MailId::new(environment.new_id());
         let sealed = key.encrypt(&mail_aad(id), &text);
         let kind = DISABLED_MAIL.to_owned();
-        let mail = Mail { id, kind, member: Some(member), recipient, sealed };
+        let mail = QueuedMail { id, kind, member: Some(member), recipient, sealed };
         mails::insert(tx, workspace, &mail, environment.now()).await?;
     }
     Ok(())
@@ -162,7 +164,7 @@ pub async fn list(caller: &Caller, request: DeliveryListRequest) -> Result<Vec<D
             let found = webhooks::find(tx, scope.workspace, webhook, within.as_deref()).await?;
             found.ok_or_else(Error::not_found)?;
         }
-        let list = ListQuery {
+        let list = DeliveryListQuery {
             webhook: request.webhook,
             status: request.status,
             event: request.event,

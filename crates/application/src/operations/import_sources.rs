@@ -8,7 +8,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, VariantId};
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Tx, WriteTx, content_pieces, variants};
@@ -50,7 +50,7 @@ pub async fn list(
 ) -> Result<(Vec<ContentPiece>, SourcesOfPieces), Error> {
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
-        let list = ListQuery {
+        let list = PieceListQuery {
             groups: request.groups.clone(),
             subtree: request.subtree,
             within: scope.content_groups.clone(),

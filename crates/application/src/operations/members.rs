@@ -11,7 +11,7 @@ use galley_domain::{
     MailId, Permission, RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::invites::{self, Invite};
-use galley_storage::mails::{self, Mail};
+use galley_storage::mails::{self, QueuedMail};
 use galley_storage::members::{self, Member, Membership};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
@@ -242,7 +242,7 @@ async fn insert_invite_and_mail(
     };
     let id = MailId::new(environment.new_id());
     let text = serde_json::to_vec(&values).expect("texts are JSON");
-    let mail = Mail {
+    let mail = QueuedMail {
         id,
         kind: INVITE_MAIL.to_owned(),
         member: Some(member.id),

@@ -8,7 +8,7 @@ use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret
 use galley_domain::{ContentGroupId, Invalid, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
-use galley_storage::webhooks::ListQuery;
+use galley_storage::webhooks::WebhookListQuery;
 use galley_storage::{Tx, WriteTx, content_groups, delivery_queue, webhooks};
 
 use crate::caller::Caller;
@@ -78,7 +78,7 @@ pub async fn list(
 ) -> Result<Vec<Webhook>, Error> {
     let (scope, own) = (caller.scope(), caller.clone());
     let read = async move |tx: &Tx<'_>| {
-        let list = ListQuery {
+        let list = WebhookListQuery {
             extension: extension_only.then_some(own.token().extension.as_deref()),
             within: scope.content_groups.as_deref(),
             after: page.after.as_deref(),

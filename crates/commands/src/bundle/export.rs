@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::import_sources::{self, PieceSource};
@@ -46,7 +46,7 @@ pub(crate) async fn export(
     let bar = progress::bar("pieces", 0);
     let (mut count, mut after) = (0_u64, None);
     loop {
-        let query = ListQuery {
+        let query = PieceListQuery {
             groups: None,
             subtree: false,
             within: None,
@@ -116,7 +116,7 @@ async fn write_manifest(
         let top = content_groups::list_children(tx, workspace, None, None, ALL, 0).await?;
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
         let groups = content_groups::subtree(tx, workspace, &top).await?;
-        let all = webhooks::ListQuery {
+        let all = webhooks::WebhookListQuery {
             extension: None,
             within: None,
             after: None,

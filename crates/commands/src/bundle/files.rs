@@ -26,7 +26,7 @@ const TREE_SIZE_LIMIT: usize = 16 * 1024 * 1024;
 const FILE_SIZE_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// A valid piece with its content, its overrides in variants, and its sources.
-pub(super) type ParsedPiece = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
+pub(super) type BundledPiece = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
 
 /// Returns the files of the pieces in a fixed order, and messages about missing ones.
 pub(super) fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
@@ -75,7 +75,7 @@ fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     })
 }
 
-pub(super) fn piece(path: &Path) -> Result<ParsedPiece, String> {
+pub(super) fn piece(path: &Path) -> Result<BundledPiece, String> {
     let mut read: format::BundlePiece = parse_file(path)?;
     read.description = description(read.description.take())?;
     read.tags = references("tags", read.tags)?;

@@ -12,9 +12,9 @@ use galley_application::operations::import_sources::{self};
 use galley_application::operations::{content_pieces, restored_version};
 use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, DatabaseUrl, Failure, Role, WriteTx};
+use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
 
-use crate::bundle::files::{ParsedPiece, piece, pieces};
+use crate::bundle::files::{BundledPiece, piece, pieces};
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
 use crate::cli::ImportArguments;
 use crate::out::{counted, escape_for_terminal, say};
@@ -58,7 +58,7 @@ pub(crate) async fn restore(
     if arguments.dry_run {
         return check_manifest(settings, &environment, frame, files.len(), &missing).await;
     }
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open(settings, &environment, ProcessRole::Command).await?;
     let workspace = frame.workspace.id;
     let (of_frame, own) = (environment.clone(), Arc::clone(&frame));
     let keep = async move |tx: &WriteTx<'_>| own.keep(tx, &of_frame).await;
@@ -159,7 +159,7 @@ impl RestoreReport {
         database: &Database,
         environment: &Environment,
         scope: &Scope,
-        read: Vec<ParsedPiece>,
+        read: Vec<BundledPiece>,
         names: &[&PathBuf],
     ) -> anyhow::Result<()> {
         let read = Arc::new(read);

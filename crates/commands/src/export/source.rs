@@ -7,7 +7,7 @@ use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
@@ -60,7 +60,7 @@ impl ExportSource {
     ) -> Result<Vec<PieceInView>, Error> {
         let (workspace, group) = (self.workspace, self.group);
         let read = async move |tx: &Tx<'_>| {
-            let query = ListQuery {
+            let query = PieceListQuery {
                 groups: Some(vec![group]),
                 subtree: true,
                 within: None,

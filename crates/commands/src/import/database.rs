@@ -20,7 +20,7 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
 
@@ -99,7 +99,7 @@ impl Destination for DatabaseDestination {
         let mut known = Vec::new();
         let mut after: Option<OrderKey> = None;
         loop {
-            let query = ListQuery {
+            let query = PieceListQuery {
                 groups: group.map(|group| vec![group]),
                 subtree,
                 within: None,

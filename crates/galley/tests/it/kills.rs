@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
-use galley_storage::{Database, DatabaseUrl, Error, Options, Role, Tx, events};
+use galley_storage::{Database, DatabaseUrl, Error, Options, ProcessRole, Tx, events};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
 use reqwest::{Method, StatusCode};
@@ -290,7 +290,7 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
     let options = Options {
         url,
         replica_url: None,
-        role: Role::Command,
+        role: ProcessRole::Command,
         program_version: "0.1.0",
         now: Timestamp::from_ms(0),
         connections: 2,

@@ -28,10 +28,13 @@ async fn listed(service: &Service, id: &str) -> Option<Value> {
 }
 
 /// Returns the mails of an invite with their contents.
-pub(crate) async fn mails_of(service: &Service, member: &str) -> Vec<(mails::Mail, InviteMail)> {
+pub(crate) async fn mails_of(
+    service: &Service,
+    member: &str,
+) -> Vec<(mails::QueuedMail, InviteMail)> {
     let (workspace, member) = (service.home.made.workspace, member.parse().unwrap());
     let read = async move |tx: &Tx<'_>| mails::list_of_member(tx, workspace, member).await;
-    let open = |mail: mails::Mail| {
+    let open = |mail: mails::QueuedMail| {
         let text = key().decrypt(&mail_aad(mail.id), &mail.sealed).unwrap();
         let says = serde_json::from_slice(&text).unwrap();
         (mail, says)

@@ -9,7 +9,7 @@ use super::tables;
 use crate::engine::database::Database;
 use crate::engine::error::{Cause, Error, Result};
 use crate::engine::migrate;
-use crate::engine::options::{DatabaseUrl, Options, Role};
+use crate::engine::options::{DatabaseUrl, Options, ProcessRole};
 use crate::engine::progress::Progress;
 use crate::engine::sqlite::{self, ServerLock};
 
@@ -79,7 +79,7 @@ pub async fn restore(
             on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
             drop(lock);
             // Opening the database applies the newer migrations.
-            let command = Options { role: Role::Command, ..options.clone() };
+            let command = Options { role: ProcessRole::Command, ..options.clone() };
             Database::open(command).await?.close().await;
             Ok(())
         }

@@ -38,7 +38,7 @@ pub struct Delivery {
 
 /// The filters and the page of a list of deliveries.
 #[derive(Debug, Clone, Default)]
-pub struct ListQuery {
+pub struct DeliveryListQuery {
     /// Deliveries of this webhook only.
     pub webhook: Option<WebhookId>,
     /// Deliveries with this status only.
@@ -56,7 +56,11 @@ pub struct ListQuery {
 }
 
 /// Lists deliveries, the newest first.
-pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Delivery>> {
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    query: &DeliveryListQuery,
+) -> Result<Vec<Delivery>> {
     let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
     let mut filter = webhooks::within_filter(query.within.as_deref(), &mut params);
     let mut only = |condition: &str, value: Value<'static>| {

@@ -27,7 +27,7 @@ pub use crate::engine::heartbeat::{DeadSession, Heartbeat};
 pub use claim::{ClaimRequest, ClaimedDelivery, claim, has_work, release};
 pub use enqueue::{enqueue_test, fan_out};
 pub use history::{
-    Delivery, DeliverySelection, ListQuery, find_webhook, list, list_visible_occurrences,
+    Delivery, DeliveryListQuery, DeliverySelection, find_webhook, list, list_visible_occurrences,
 };
 pub use locking::{lock_queue_of_webhook, lock_queues_ahead, webhook_changed};
 pub use record::{AttemptResult, ReceiverState, RecordedResults, record_results};

@@ -349,7 +349,7 @@ fn statements(sql: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::options::{DatabaseUrl, Role};
+    use crate::engine::options::{DatabaseUrl, ProcessRole};
     use crate::engine::sqlite::connection::open_reader;
 
     fn applied(version: i64, checksum: &str, oldest: &str) -> AppliedMigration {
@@ -412,7 +412,7 @@ mod tests {
         let options = Options {
             url: DatabaseUrl::Sqlite(path.clone()),
             replica_url: None,
-            role: Role::Server,
+            role: ProcessRole::Server,
             program_version: "0.1.0",
             now: galley_domain::Timestamp::from_ms(0),
             connections: 1,

@@ -30,7 +30,7 @@ impl fmt::Debug for DatabaseUrl {
 
 /// The program's role towards the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     /// A server: on SQLite, the only one.
     Server,
     /// A command that may run beside a server.
@@ -45,7 +45,7 @@ pub struct Options {
     /// A connection string of standbys for stale reads, with PostgreSQL only.
     pub replica_url: Option<String>,
     /// The program's role.
-    pub role: Role,
+    pub role: ProcessRole,
     /// The program's version, which the schema's record is compared with.
     pub program_version: &'static str,
     /// The time, for the record of schema changes.

@@ -14,7 +14,7 @@ use crate::engine::value::params;
 
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail {
+pub struct QueuedMail {
     /// The id.
     pub id: MailId,
     /// The kind of mail.
@@ -31,7 +31,7 @@ pub struct Mail {
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    mail: &Mail,
+    mail: &QueuedMail,
     now: Timestamp,
 ) -> Result<()> {
     tx.execute(
@@ -58,7 +58,7 @@ pub async fn list_of_member(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     member: WorkspaceMemberId,
-) -> Result<Vec<Mail>> {
+) -> Result<Vec<QueuedMail>> {
     tx.query(
         "SELECT id, kind, member_id, recipient, sealed FROM mails
          WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id",
@@ -68,8 +68,8 @@ pub async fn list_of_member(
     .await
 }
 
-fn read(row: &Row<'_>) -> Result<Mail> {
-    Ok(Mail {
+fn read(row: &Row<'_>) -> Result<QueuedMail> {
+    Ok(QueuedMail {
         id: row.parse(0)?,
         kind: row.text(1)?.to_owned(),
         member: row.opt_parse(2)?,
@@ -84,7 +84,7 @@ pub struct LeasedMail {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// The mail.
-    pub mail: Mail,
+    pub mail: QueuedMail,
     /// The time of creation.
     pub created_at: Timestamp,
     /// The number of attempts, including this one.

@@ -70,7 +70,7 @@ pub async fn find(
 
 /// The filters and the page of a list of webhooks.
 #[derive(Debug, Clone, Copy)]
-pub struct ListQuery<'a> {
+pub struct WebhookListQuery<'a> {
     /// Webhooks of any extension only, or of this one.
     pub extension: Option<Option<&'a str>>,
     /// Webhooks on groups in the subtree of one of these only; `None` for all.
@@ -87,7 +87,7 @@ pub struct ListQuery<'a> {
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    query: &ListQuery<'_>,
+    query: &WebhookListQuery<'_>,
 ) -> Result<Vec<Webhook>> {
     let mut params = vec![
         Value::from(workspace),

@@ -176,7 +176,7 @@ fn has_piece(statement: &ChangeStatement) -> bool {
 /// Creates a database with the schema and no rows.
 async fn empty() -> (TestStore, std::path::PathBuf) {
     let store = TestStore::sqlite();
-    let options = crate::store::options(store.url.clone(), galley_storage::Role::Command);
+    let options = crate::store::options(store.url.clone(), galley_storage::ProcessRole::Command);
     galley_storage::Database::open(options).await.unwrap().close().await;
     let path = store.directory().join("galley.db");
     (store, path)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, Error, Role, WriteTx, tokens, workspaces};
+use galley_storage::{Database, Error, ProcessRole, WriteTx, tokens, workspaces};
 use galley_testing::TestStore;
 
 use crate::store::{NOW, OpenStore, id, options};
@@ -61,7 +61,8 @@ async fn commits_of_other_processes_invalidate_all_workspaces() {
     let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
     let other = add_workspace(database).await;
-    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    let beside =
+        Database::open(options(open.store.url.clone(), ProcessRole::Command)).await.unwrap();
     for number in 0..50 {
         let moment = database.data_version().unwrap();
         rename(&beside, other, format!("{number}")).await.unwrap();
@@ -84,7 +85,8 @@ async fn commits_of_other_processes_invalidate_all_workspaces() {
 async fn a_rebuilt_wal_index_invalidates_all_workspaces() {
     let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
-    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    let beside =
+        Database::open(options(open.store.url.clone(), ProcessRole::Command)).await.unwrap();
     let mut index = database.path().unwrap().as_os_str().to_owned();
     index.push("-shm");
     for number in 0..5 {
@@ -115,7 +117,8 @@ async fn a_rebuilt_wal_index_invalidates_all_workspaces() {
 async fn cached_reads_are_never_older_than_an_acknowledged_write() {
     let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (open.database.clone(), open.workspace);
-    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    let beside =
+        Database::open(options(open.store.url.clone(), ProcessRole::Command)).await.unwrap();
     rename(&database, own, "0".to_owned()).await.unwrap();
     let (answered, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut readers = Vec::new();

@@ -11,11 +11,11 @@ use galley_domain::{
     WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::invites::{self, Invite};
-use galley_storage::mails::{self, FailingMail, Mail, MailOutcome};
+use galley_storage::mails::{self, FailingMail, MailOutcome, QueuedMail};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
-use galley_storage::webhooks::{self, ListQuery};
+use galley_storage::webhooks::{self, WebhookListQuery};
 use galley_storage::{Error, WriteTx, idempotency, installation, roles, workspaces};
 
 use crate::store::{NOW, id};
@@ -200,7 +200,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     assert!(!invites::has_valid_code(tx, workspace, pending.id, NOW).await?);
     assert_eq!(invites::find(tx, &[5; 32]).await?.unwrap().ended_at, Some(NOW));
 
-    let mail = Mail {
+    let mail = QueuedMail {
         id: MailId::new(id()),
         kind: "invite".to_owned(),
         member: Some(pending.id),
@@ -232,7 +232,11 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
 }
 
 /// Exercises a mail that is leased by one worker at a time, retried, and abandoned.
-async fn send_mail(tx: &WriteTx<'_>, workspace: WorkspaceId, mail: &Mail) -> Result<(), Error> {
+async fn send_mail(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    mail: &QueuedMail,
+) -> Result<(), Error> {
     let lease = async |now| mails::lease(tx, now, Timestamp::from_ms(now.ms() + 100), 10).await;
     let at = |ms| Timestamp::from_ms(NOW.ms() + ms);
     let postponed = |ms| MailOutcome::Postponed(at(ms), "421 not now".to_owned());
@@ -266,7 +270,7 @@ async fn send_mail(tx: &WriteTx<'_>, workspace: WorkspaceId, mail: &Mail) -> Res
     assert!(!mails::is_any_due(tx, at(100_000)).await?);
     assert_eq!(mails::delete_abandoned(tx, at(2_000), 10).await?, 0);
     assert_eq!(mails::delete_abandoned(tx, at(2_001), 10).await?, 1);
-    let another = Mail { id: MailId::new(id()), ..mail.clone() };
+    let another = QueuedMail { id: MailId::new(id()), ..mail.clone() };
     mails::insert(tx, workspace, &another, NOW).await?;
     let leased = lease(NOW).await?;
     mails::record_outcome(tx, &leased[0], &MailOutcome::Sent, NOW).await?;
@@ -360,7 +364,7 @@ async fn the_webhooks(
         for (extension, wanted) in
             [(None, true), (Some(None), true), (Some(Some("ours")), true), (Some(Some("x")), false)]
         {
-            let query = ListQuery { extension, within, after: None, limit: 10, offset: 0 };
+            let query = WebhookListQuery { extension, within, after: None, limit: 10, offset: 0 };
             let listed = webhooks::list(tx, workspace, &query).await?;
             assert_eq!(listed.len(), usize::from(found && wanted));
         }

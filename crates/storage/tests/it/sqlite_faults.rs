@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
+use galley_storage::{Database, Error, ProcessRole, Tx, WriteTx, content_pieces};
 use galley_testing::TestStore;
 
 use crate::store::{NOW, OpenStore, options};
@@ -68,7 +68,7 @@ async fn on_a_full_disk_only_acknowledged_writes_are_stored() {
 #[tokio::test]
 async fn a_write_that_times_out_is_rejected_and_not_executed_later() {
     let store = TestStore::sqlite();
-    let mut short = options(store.url.clone(), Role::Server);
+    let mut short = options(store.url.clone(), ProcessRole::Server);
     short.write_timeout = Duration::from_millis(300);
     let database = Database::open(short).await.unwrap();
     let galley_storage::DatabaseUrl::Sqlite(path) = &store.url else { unreachable!() };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, DatabaseUrl, Error, Role, WriteTx, workspaces};
+use galley_storage::{Database, DatabaseUrl, Error, ProcessRole, WriteTx, workspaces};
 use galley_testing::reliability_suite::size;
 use galley_testing::{TestStore, locks};
 use rusqlite::Connection;
@@ -56,13 +56,14 @@ async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     is_locked("after checkpoints");
-    let command = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    let command =
+        Database::open(options(open.store.url.clone(), ProcessRole::Command)).await.unwrap();
     add_workspace(&command).await.unwrap();
     is_locked("beside a command");
     command.close().await;
     is_locked("after a command");
     let backup = open.store.directory().join("a.backup");
-    let of_server = options(open.store.url.clone(), Role::Server);
+    let of_server = options(open.store.url.clone(), ProcessRole::Server);
     galley_storage::back_up(&open.database, &of_server, &backup, |_| {}).await.unwrap();
     is_locked("after a backup");
     drop(open.database.snapshot().await.unwrap());
@@ -82,7 +83,7 @@ async fn assert_detached_and_rescued(take_away: fn(&Path)) {
     // The database has its own directory, so that the whole directory can be replaced.
     fs::create_dir(&directory).unwrap();
     let path = directory.join("galley.db");
-    let mut own = options(open.store.url.clone(), Role::Server);
+    let mut own = options(open.store.url.clone(), ProcessRole::Server);
     own.url = DatabaseUrl::Sqlite(path.clone());
     let database = Database::open(own).await.unwrap();
     for _ in 0..50 {
@@ -187,14 +188,14 @@ async fn a_database_behind_a_link_is_served() {
     let target = store.directory().join("elsewhere.db");
     fs::write(&target, "").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let database = Database::open(options(store.url.clone(), Role::Server)).await.unwrap();
+    let database = Database::open(options(store.url.clone(), ProcessRole::Server)).await.unwrap();
     add_workspace(&database).await.unwrap();
     assert!(locks::are_held(std::process::id(), &target));
     // This is the same file under its own name.
     let by_name = DatabaseUrl::Sqlite(target);
-    let second = Database::open(options(by_name.clone(), Role::Server)).await;
+    let second = Database::open(options(by_name.clone(), ProcessRole::Server)).await;
     assert!(matches!(second, Err(Error::Locked(_))), "{second:?}");
-    let command = Database::open(options(by_name, Role::Command)).await.unwrap();
+    let command = Database::open(options(by_name, ProcessRole::Command)).await.unwrap();
     assert!(command.is_served().await.unwrap());
     command.close().await;
     // A link that points to another file is noticed.
@@ -211,12 +212,12 @@ async fn a_backup_is_restored_into_the_target_of_a_link() {
     let open = OpenStore::new(TestStore::sqlite()).await;
     add_workspace(&open.database).await.unwrap();
     let backup = open.store.directory().join("a.backup");
-    let of_server = options(open.store.url.clone(), Role::Server);
+    let of_server = options(open.store.url.clone(), ProcessRole::Server);
     galley_storage::back_up(&open.database, &of_server, &backup, |_| {}).await.unwrap();
     let store = TestStore::sqlite();
     let (link, target) = (database_of(&store), store.directory().join("elsewhere.db"));
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let of_command = options(store.url.clone(), Role::Command);
+    let of_command = options(store.url.clone(), ProcessRole::Command);
     galley_storage::restore(&backup, &of_command, |_| {}).await.unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     let count = "SELECT count(*) FROM workspaces";

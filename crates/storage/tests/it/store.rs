@@ -9,7 +9,8 @@ use galley_domain::id::IdSequence;
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 use galley_storage::{
-    Database, DatabaseUrl, Error, Options, Role, StatementLog, WriteTx, content_groups, workspaces,
+    Database, DatabaseUrl, Error, Options, ProcessRole, StatementLog, WriteTx, content_groups,
+    workspaces,
 };
 use galley_testing::TestStore;
 
@@ -25,7 +26,7 @@ pub(crate) struct OpenStore {
     pub(crate) store: TestStore,
 }
 
-pub(crate) fn options(url: DatabaseUrl, role: Role) -> Options {
+pub(crate) fn options(url: DatabaseUrl, role: ProcessRole) -> Options {
     Options {
         url,
         replica_url: None,
@@ -51,7 +52,7 @@ impl OpenStore {
 
     pub(crate) async fn with_log(store: TestStore, log: StatementLog) -> Self {
         let log = Arc::new(log);
-        let mut options = options(store.url.clone(), Role::Server);
+        let mut options = options(store.url.clone(), ProcessRole::Server);
         options.statement_log = Some(Arc::clone(&log));
         let database = Database::open(options).await.unwrap();
         let workspace = WorkspaceId::new(id());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
+use galley_storage::{Database, Error, ProcessRole, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{OpenStore, options};
@@ -184,7 +184,7 @@ async fn reads_use_a_new_connection_after_one_falls_silent() {
     let options = galley_storage::Options {
         url: galley_storage::DatabaseUrl::Postgres(url),
         replica_url: None,
-        ..crate::store::options(store.url.clone(), galley_storage::Role::Server)
+        ..crate::store::options(store.url.clone(), galley_storage::ProcessRole::Server)
     };
     let database = galley_storage::Database::open(options).await.unwrap();
     let look_up = async || {
@@ -224,7 +224,7 @@ async fn a_transaction_that_awaits_something_else_is_rejected_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_read_is_interrupted_and_keeps_its_thread_until_then() {
     let store = TestStore::sqlite();
-    let mut one_thread = options(store.url.clone(), Role::Server);
+    let mut one_thread = options(store.url.clone(), ProcessRole::Server);
     one_thread.connections = 1;
     let database = Database::open(one_thread).await.unwrap();
     let count_to = |end: i64| {

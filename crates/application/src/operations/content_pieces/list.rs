@@ -6,7 +6,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 
 use crate::caller::Caller;
@@ -114,7 +114,7 @@ async fn to_list_query(
     scope: &Scope,
     request: &PieceListRequest,
     view: View,
-) -> Result<ListQuery, Error> {
+) -> Result<PieceListQuery, Error> {
     let after = match &request.start {
         PageStart::Beginning => None,
         PageStart::After(position) => Some(position.clone()),
@@ -122,7 +122,7 @@ async fn to_list_query(
             Some(position_of(tx, scope, order, request.sort, view).await?)
         }
     };
-    Ok(ListQuery {
+    Ok(PieceListQuery {
         groups: request.groups.clone(),
         subtree: request.subtree,
         within: scope.content_groups.clone(),

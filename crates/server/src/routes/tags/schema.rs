@@ -17,7 +17,7 @@ pub(super) struct NewTag {
     )]
     label: String,
     /// The display color. The default is `gray`.
-    #[schema(value_type = Option<schemas::Color>)]
+    #[schema(value_type = Option<schemas::ColorSchema>)]
     color: Option<String>,
 }
 
@@ -36,6 +36,6 @@ pub(super) struct TagChange {
     )]
     label: String,
     /// The display color.
-    #[schema(required = false, value_type = schemas::Color)]
+    #[schema(required = false, value_type = schemas::ColorSchema)]
     color: String,
 }

@@ -19,7 +19,7 @@ use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp, UserId};
 use galley_server::{App, Resolve, Resolving, Server, ServerLimits};
 use galley_storage::events::{self, Event};
-use galley_storage::{Database, DatabaseUrl, Options, Role, StatementLog, Tx, WriteTx};
+use galley_storage::{Database, DatabaseUrl, Options, ProcessRole, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ pub(crate) struct TokenKind<'a> {
 pub(crate) const ALL: TokenKind<'static> =
     TokenKind { permissions: "all", groups: None, extension: None, expires_at: None };
 
-fn options(store: &TestStore, role: Role, environment: &Environment) -> Options {
+fn options(store: &TestStore, role: ProcessRole, environment: &Environment) -> Options {
     Options {
         url: store.url.clone(),
         replica_url: None,
@@ -139,7 +139,7 @@ impl Service {
         let statements = Arc::new(StatementLog::default());
         let options = Options {
             statement_log: Some(Arc::clone(&statements)),
-            ..options(&store, Role::Server, &environment)
+            ..options(&store, ProcessRole::Server, &environment)
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
@@ -150,7 +150,7 @@ impl Service {
 
     /// Opens a second connection to the same store, as a command does.
     pub(crate) async fn second_connection(&self) -> Database {
-        let options = options(&self.store, Role::Command, &self.environment);
+        let options = options(&self.store, ProcessRole::Command, &self.environment);
         Database::open(options).await.expect("the store opens")
     }
 
@@ -159,7 +159,7 @@ impl Service {
         if self.database.path().is_some() {
             return None;
         }
-        let options = options(&self.store, Role::Server, &self.environment);
+        let options = options(&self.store, ProcessRole::Server, &self.environment);
         let database = Database::open(options).await.expect("the store opens");
         Some(serve(&database, &self.environment, ServerLimits::default()).await)
     }

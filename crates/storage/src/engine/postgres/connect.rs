@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::timeouts::ResponseTimeout;
 use crate::engine::error::{Error, Result};
-use crate::engine::options::{Options, Role};
+use crate::engine::options::{Options, ProcessRole};
 
 /// The application names of the connections of servers and of commands.
 pub(super) const SERVER_NAME: &str = "galley";
@@ -89,8 +89,8 @@ fn builder(
         .map_err(|error| Error::Settings(format!("the database URL is not valid: {error}")))?;
     if config.get_application_name().is_none() {
         config.application_name(match options.role {
-            Role::Server => SERVER_NAME,
-            Role::Command => COMMAND_NAME,
+            ProcessRole::Server => SERVER_NAME,
+            ProcessRole::Command => COMMAND_NAME,
         });
     }
     if config.get_connect_timeout().is_none() {

@@ -24,7 +24,7 @@ use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Failure, Result};
 use crate::engine::migrate;
-use crate::engine::options::{Options, Role};
+use crate::engine::options::{Options, ProcessRole};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
@@ -58,13 +58,13 @@ impl Sqlite {
         commit_signal: CommitSignal,
     ) -> Result<Self> {
         let lock = match options.role {
-            Role::Server => Some(ServerLock::take(path)?),
-            Role::Command => None,
+            ProcessRole::Server => Some(ServerLock::take(path)?),
+            ProcessRole::Command => None,
         };
         files::create_private(path)?;
         // SQLite creates its other files beside the target of a link.
         let (given, path) = (path, &files::resolved(path)?);
-        if options.role == Role::Server {
+        if options.role == ProcessRole::Server {
             files::warn_of_rescued(path);
         }
         let mut connection = connection::open_writer(path)?;

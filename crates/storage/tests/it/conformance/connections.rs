@@ -1,7 +1,9 @@
 //! Connections after results that are not read completely.
 
 use galley_storage::content_piece_list;
-use galley_storage::{Database, DatabaseUrl, Error, Options, Role, Tx, WriteTx, content_pieces};
+use galley_storage::{
+    Database, DatabaseUrl, Error, Options, ProcessRole, Tx, WriteTx, content_pieces,
+};
 use galley_testing::{TestStore, on_both_engines};
 
 use super::everything;
@@ -42,7 +44,7 @@ async fn a_partially_read_result_closes_its_connection(store: TestStore) {
 #[on_both_engines]
 async fn an_abandoned_statement_closes_its_connection_unless_it_ends_soon(store: TestStore) {
     let DatabaseUrl::Postgres(_) = store.url else { return };
-    let one = Options { connections: 1, ..options(store.url.clone(), Role::Server) };
+    let one = Options { connections: 1, ..options(store.url.clone(), ProcessRole::Server) };
     let database = Database::open(one).await.unwrap();
     let of_connection =
         async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;

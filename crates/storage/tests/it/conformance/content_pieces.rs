@@ -3,7 +3,7 @@
 use galley_domain::content_piece::{ContentPiece, Title};
 use galley_domain::tag::Tag;
 use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{
@@ -150,7 +150,7 @@ pub(super) async fn lists(
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
         let sort = Sort { key, descending };
-        let all = ListQuery { sort, view: View { variant, content: false }, ..everything() };
+        let all = PieceListQuery { sort, view: View { variant, content: false }, ..everything() };
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
         let (some, was_much) = content_piece_list::list_until(tx, open.workspace, &all, 1).await?;
         assert_eq!((some.as_slice(), was_much), (&listed[..1], listed.len() > 1));
@@ -159,22 +159,25 @@ pub(super) async fn lists(
         let found =
             content_piece_list::find_by_order(tx, open.workspace, &first.order, all.view).await?;
         assert_eq!(found.as_ref(), Some(&listed[0]));
-        let rest = ListQuery { after: Some(sort.position(first)), ..all.clone() };
+        let rest = PieceListQuery { after: Some(sort.position(first)), ..all.clone() };
         let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
         assert_eq!(rest.iter().map(|(piece, _)| piece.id).collect::<Vec<_>>(), [listed[1].0.id]);
         for (query, count) in [
-            (ListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
+            (PieceListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
             (
-                ListQuery { groups: Some(vec![open.group, ContentGroupId::new(1)]), ..all.clone() },
+                PieceListQuery {
+                    groups: Some(vec![open.group, ContentGroupId::new(1)]),
+                    ..all.clone()
+                },
                 2,
             ),
-            (ListQuery { groups: Some(vec![open.group]), subtree: true, ..all.clone() }, 2),
-            (ListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
-            (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
-            (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
-            (ListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
-            (ListQuery { offset: 1_000, ..all.clone() }, 0),
-            (ListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),
+            (PieceListQuery { groups: Some(vec![open.group]), subtree: true, ..all.clone() }, 2),
+            (PieceListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
+            (PieceListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
+            (PieceListQuery { tag: Some(tag.id), ..all.clone() }, 1),
+            (PieceListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
+            (PieceListQuery { offset: 1_000, ..all.clone() }, 0),
+            (PieceListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),
         ] {
             let listed = content_piece_list::list(tx, open.workspace, &query).await?;
             assert_eq!(listed.len(), count, "{query:?}");

@@ -13,7 +13,7 @@ use galley_domain::event::ResourceChange;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId};
-use galley_storage::content_piece_list::{ListQuery, Sort, SortKey};
+use galley_storage::content_piece_list::{PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{ChangeStatement, Error, StatementLog, WriteTx};
@@ -41,8 +41,8 @@ fn variant(key: &str) -> Variant {
 }
 
 /// Returns a query for all pieces.
-fn everything() -> ListQuery {
-    ListQuery {
+fn everything() -> PieceListQuery {
+    PieceListQuery {
         groups: None,
         subtree: false,
         within: None,

@@ -6,7 +6,7 @@ use galley_domain::tag::Tag;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{ContentPieceOverrides, VariantKey, VariantRef};
 use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_storage::content_piece_list::{self, ListQuery};
+use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Error, WriteTx, content_piece_variants, content_pieces, tags, variants};
@@ -43,7 +43,7 @@ pub(super) async fn in_variant(
         (None, Some(own_tag.id), 0),
     ] {
         let slug = slug.map(str::to_owned);
-        let query = ListQuery { slug, tag, view: exercise.german_view(), ..everything() };
+        let query = PieceListQuery { slug, tag, view: exercise.german_view(), ..everything() };
         let found = content_piece_list::list(tx, workspace, &query).await?;
         assert_eq!(found.len(), count, "{query:?}");
     }

@@ -11,8 +11,8 @@ use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{
-    self, AttemptResult, ClaimRequest, ClaimedDelivery, DeliverySelection, ListQuery, LockedQueues,
-    ScanPosition,
+    self, AttemptResult, ClaimRequest, ClaimedDelivery, DeliveryListQuery, DeliverySelection,
+    LockedQueues, ScanPosition,
 };
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Affects, Database, Error, Tx, WriteTx, webhooks};
@@ -208,7 +208,7 @@ async fn statuses(open: &OpenStore) -> Vec<DeliveryStatus> {
 async fn statuses_of(open: &OpenStore, limit: i64) -> Vec<DeliveryStatus> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
-        let query = ListQuery { limit, ..ListQuery::default() };
+        let query = DeliveryListQuery { limit, ..DeliveryListQuery::default() };
         delivery_queue::list(tx, workspace, &query).await
     };
     let found = open.database.read_long::<_, Error, _>("list", list).await.unwrap();
