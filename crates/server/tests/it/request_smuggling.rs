@@ -31,140 +31,124 @@ async fn statuses(service: &Service, bytes: &[u8]) -> (Vec<String>, bool) {
     (lines.map(|line| line[..3].to_owned()).collect(), closed)
 }
 
+/// The headers of a request that creates a tag, except those for the length of its body.
+fn create_tag(service: &Service) -> String {
+    format!(
+        "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\n",
+        service.home.token
+    )
+}
+
+/// The body of this request, 13 bytes.
+const BODY: &str = "{\"label\":\"a\"}";
+
+/// The body as one chunk.
+const CHUNKS: &str = "d\r\n{\"label\":\"a\"}\r\n0\r\n\r\n";
+
+/// The headers for the length of a body, the body, the status, and true if another request may
+/// follow. A rejected request closes the connection, so that no following request is read as part
+/// of it.
+const FRAMINGS: [(&str, &str, &str, bool); 18] = [
+    ("content-length: 13", BODY, "201", true),
+    // A repeated equal length counts as one.
+    ("content-length: 13\r\ncontent-length: 13", BODY, "201", true),
+    ("transfer-encoding: chunked", CHUNKS, "201", true),
+    ("transfer-encoding: Chunked", CHUNKS, "201", true),
+    // With both headers, the length is ignored, and the connection is closed.
+    ("content-length: 3\r\ntransfer-encoding: chunked", CHUNKS, "201", false),
+    ("content-length: 13\r\ncontent-length: 3", BODY, "400", false),
+    ("content-length: 13, 13", BODY, "400", false),
+    ("content-length: +13", BODY, "400", false),
+    ("content-length: 0xd", BODY, "400", false),
+    ("content-length : 13", BODY, "400", false),
+    ("x: y\r\n folded: z\r\ncontent-length: 13", BODY, "400", false),
+    ("transfer-encoding: identity, chunked", CHUNKS, "400", false),
+    ("transfer-encoding: gzip, chunked", CHUNKS, "400", false),
+    ("transfer-encoding: chunked, identity", CHUNKS, "400", false),
+    ("transfer-encoding: identity\r\ntransfer-encoding: chunked", CHUNKS, "400", false),
+    ("transfer-encoding: chunked\r\ntransfer-encoding: chunked", CHUNKS, "400", false),
+    (
+        "transfer-encoding: chunked",
+        "fffffffffffffffff\r\n{\"label\":\"a\"}\r\n0\r\n\r\n",
+        "400",
+        false,
+    ),
+    ("transfer-encoding: chunked", "d;x=\ny\r\n{\"label\":\"a\"}\r\n0\r\n\r\n", "400", false),
+];
+
 #[on_both_engines]
 async fn ambiguous_requests_are_rejected(store: TestStore) {
     let service = Service::start(store).await;
-    let head = format!(
-        "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
-        service.home.token
-    );
-    let body = "{\"label\":\"a\"}";
-    let length = body.len();
-    // Each case has the rest of the head with the body, the first status, and true if another
-    // request may follow. A rejected request closes the connection, so that no following
-    // request is read as part of it.
-    for (rest, first, may_follow) in [
-        (format!("content-length: {length}\r\n\r\n{body}"), "201", true),
-        // A repeated equal length counts as one.
-        (
-            format!("content-length: {length}\r\ncontent-length: {length}\r\n\r\n{body}"),
-            "201",
-            true,
-        ),
-        (
-            "transfer-encoding: chunked\r\n\r\nd\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(),
-            "201",
-            true,
-        ),
-        // With both headers, the length is ignored, and the connection is closed.
-        (
-            format!(
-                "content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
-            ),
-            "201",
-            false,
-        ),
-        (format!("content-length: {length}\r\ncontent-length: 3\r\n\r\n{body}"), "400", false),
-        (format!("content-length: {length}, {length}\r\n\r\n{body}"), "400", false),
-        (format!("content-length: +{length}\r\n\r\n{body}"), "400", false),
-        (format!("content-length: 0x{length:x}\r\n\r\n{body}"), "400", false),
-        (format!("content-length : {length}\r\n\r\n{body}"), "400", false),
-        (
-            format!(
-                "transfer-encoding: identity, chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
-            ),
-            "400",
-            false,
-        ),
-        (
-            format!("transfer-encoding: gzip, chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"),
-            "400",
-            false,
-        ),
-        (
-            format!(
-                "transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
-            ),
-            "400",
-            false,
-        ),
-        (
-            format!(
-                "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
-            ),
-            "400",
-            false,
-        ),
-        (
-            format!("transfer-encoding: Chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"),
-            "201",
-            true,
-        ),
-        (
-            format!(
-                "transfer-encoding: chunked, identity\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
-            ),
-            "400",
-            false,
-        ),
-        (format!("x: y\r\n folded: z\r\ncontent-length: {length}\r\n\r\n{body}"), "400", false),
-        (
-            "transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{\"label\":\"a\"}\r\n0\r\n\r\n"
-                .to_owned(),
-            "400",
-            false,
-        ),
-        (
-            "transfer-encoding: chunked\r\n\r\nd;x=\ny\r\n{\"label\":\"a\"}\r\n0\r\n\r\n"
-                .to_owned(),
-            "400",
-            false,
-        ),
-    ] {
-        let bytes = format!("{head}{rest}{MARKED}");
+    let head = create_tag(&service);
+    for (headers, body, first, may_follow) in FRAMINGS {
+        let bytes = format!("{head}{headers}\r\n\r\n{body}{MARKED}");
         let (came, closed) = statuses(&service, bytes.as_bytes()).await;
-        assert_eq!(came.first().map(String::as_str), Some(first), "{rest:?}: {came:?}");
+        let case = format!("{headers:?} {body:?}: {came:?}, closed: {closed}");
+        assert_eq!(came.first().map(String::as_str), Some(first), "{case}");
         if may_follow {
-            assert_eq!(came.len(), 2, "{rest:?}: {came:?}");
+            assert_eq!(came.len(), 2, "{case}");
         } else {
-            assert!(came.len() == 1 && closed, "{rest:?}: {came:?}, closed: {closed}");
+            assert!(came.len() == 1 && closed, "{case}");
         }
     }
-    // A client that half-closes the connection after its request gets the response. A stream of
-    // events ends in this case.
-    let post = format!("{head}content-length: {length}\r\n\r\n{body}");
+}
+
+/// Sends a request and half-closes the connection. Returns the response.
+async fn half_close(service: &Service, request: &str) -> String {
+    let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    read_to_end(&mut stream).await
+}
+
+/// Reads until the server closes its side, for less than the interval between two heartbeats of a
+/// stream.
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(12), stream.read_to_end(&mut bytes)).await;
+    read.expect("the server closes its side, too").unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn get(service: &Service, path: &str, header: &str) -> String {
     let token = &service.home.token;
-    let get = |path: &str, more: &str| {
-        format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{more}\r\n")
-    };
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{header}\r\n")
+}
+
+#[on_both_engines]
+async fn a_client_that_half_closes_gets_its_response(store: TestStore) {
+    let service = Service::start(store).await;
+    let post = format!("{}content-length: 13\r\n\r\n{BODY}", create_tag(&service));
+    // A stream of events ends in this case.
+    let events = get(&service, "/events", "accept: text/event-stream\r\n");
     for (request, expected) in [
         (post, "HTTP/1.1 201 "),
-        (get("/tags/list", ""), "HTTP/1.1 200 "),
-        (get("/events", "accept: text/event-stream\r\n"), "HTTP/1.1 200 "),
+        (get(&service, "/tags/list", ""), "HTTP/1.1 200 "),
+        (events, "HTTP/1.1 200 "),
     ] {
-        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        stream.shutdown().await.unwrap();
-        let mut answered = Vec::new();
-        // This is less than the interval between two heartbeats of a stream.
-        let read = stream.read_to_end(&mut answered);
-        let read = tokio::time::timeout(Duration::from_secs(12), read).await;
-        read.expect("the server closes its side, too").unwrap();
-        let answered = String::from_utf8_lossy(&answered);
-        assert!(answered.starts_with(expected), "{request}: {answered}");
+        let response = half_close(&service, &request).await;
+        assert!(response.starts_with(expected), "{request}: {response}");
     }
-    // The client's end is detected even behind a byte that the server has not read.
+}
+
+#[on_both_engines]
+async fn an_event_stream_ends_when_its_client_half_closes_behind_an_unread_byte(store: TestStore) {
+    let service = Service::start(store).await;
     let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
-    let request = get("/events", "accept: text/event-stream\r\n");
+    let request = get(&service, "/events", "accept: text/event-stream\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
     stream.write_all(b"G").await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     stream.shutdown().await.unwrap();
-    let mut rest = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(12), stream.read_to_end(&mut rest));
-    read.await.expect("the stream ends").unwrap();
-    // A body is not read as a request, even if its request is rejected by its headers.
+    read_to_end(&mut stream).await;
+}
+
+#[on_both_engines]
+async fn a_body_is_not_read_as_a_request(store: TestStore) {
+    let service = Service::start(store).await;
+    // The headers reject each of these requests.
     for (line, first) in [
         ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),
         ("POST /nothing HTTP/1.1\r\nhost: x\r\n", "404"),
@@ -184,15 +168,7 @@ async fn a_read_is_cancelled_when_its_client_half_closes() {
     // The read waits for this lock.
     let transaction = client.transaction().await.unwrap();
     transaction.batch_execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let token = &service.home.token;
-    let request =
-        format!("GET /tags/list HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-    let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    stream.shutdown().await.unwrap();
-    let mut answered = Vec::new();
-    stream.read_to_end(&mut answered).await.unwrap();
-    let answered = String::from_utf8_lossy(&answered).to_lowercase();
+    let answered = half_close(&service, &get(&service, "/tags/list", "")).await.to_lowercase();
     assert!(answered.starts_with("http/1.1 408 "), "{answered}");
     for part in ["application/problem+json", "x-request-id: ", "\"reason\":\"request_timeout\""] {
         assert!(answered.contains(part), "{part}: {answered}");
