@@ -37,6 +37,7 @@ mod ordering;
 mod pagination;
 mod profile_and_workspace;
 mod query_count;
+mod recorded_responses;
 mod request_pipeline;
 mod request_smuggling;
 mod response_cache;

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, TestResponse};
 
-#[on_both_engines]
-async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
-    let service = Service::start(store).await;
+/// The parameters for HTML, the form of content that an update accepts.
+const HTML: &str = "&content=true&contentFormat=html";
+
+/// Creates resources of each type with each field, and with references to deleted resources.
+/// Returns the paths of all, and the id of the piece with all fields.
+pub(crate) async fn create_resources(service: &Service) -> (Vec<String>, String) {
     let create = async |path: &str, body: Value| service.create(path, &body).await;
     let a = create("/content-groups", json!({"name": "A"})).await;
     let b = create("/content-groups", json!({"name": "B", "ancestor": a})).await;
@@ -97,10 +100,14 @@ async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
     paths.extend(by_id("/tokens", &[&token, &plain, &for_gone]));
     paths.extend(by_id("/webhooks", &[&hook, &off, &on_gone]));
     paths.extend(by_id("/content-pieces", &[&full, &empty]));
-    // This is HTML, the form that an update accepts.
-    let html = "&content=true&contentFormat=html";
-    paths.extend([&full, &empty].map(|id| format!("/content-pieces?id={id}{html}")));
+    paths.extend([&full, &empty].map(|id| format!("/content-pieces?id={id}{HTML}")));
+    (paths, full)
+}
 
+#[on_both_engines]
+async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
+    let service = Service::start(store).await;
+    let (paths, full) = create_resources(&service).await;
     let before = service.workspace_state().await;
     let ask = async |method, path: &str, body: Option<&Value>, header: (&str, &str)| {
         let mut request = service.request(method, path).bearer_auth(&service.home.token);
@@ -118,7 +125,7 @@ async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
         assert_eq!(put.status, 204, "{path}: {put:?}");
         let version = |tag: &str| tag.split('.').next().unwrap().to_owned();
         assert_eq!(version(put.header("etag")), version(&tag), "{path}");
-        if !path.contains(html) {
+        if !path.contains(HTML) {
             assert_eq!(put.header("etag"), tag, "{path}");
             let whole =
                 ask(Method::PUT, resource, Some(&got.body), ("prefer", "return=representation"));
@@ -133,7 +140,7 @@ async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
         assert_eq!(put.status, 204, "{member}: {put:?}");
     }
     // The variant's own view is sent back as the variant's.
-    for query in ["", html] {
+    for query in ["", HTML] {
         let path = format!("/content-pieces?id={full}&variant=de{query}");
         let got = service.get(&path).await;
         let mut body = got.body.clone();
