@@ -30,9 +30,10 @@ const LISTS: [&str; 15] = [
 ];
 
 /// The parts that differ between runs, and their replacements.
-const VARIABLE: [(&str, &str); 3] = [
+const VARIABLE: [(&str, &str); 4] = [
     (r"\b([a-z]+)_[0-9a-z]{26}\b", "${1}_[id]"),
     (r"\b20[0-3]\d-\d\d-\d\dT[0-9:.]+Z", "[time]"),
+    (r#""order": "\w+""#, r#""order": "[order key]""#),
     (r"\b[0-9a-f]{32}\b", "[request-id]"),
 ];
 
