@@ -62,42 +62,54 @@ impl Caller {
     }
 
     /// Runs `operation` in a read transaction, which may be stale within the request's bound.
-    pub(crate) async fn read<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
-    {
-        self.staleness.read(self.service.database(), name, operation).await
-    }
-
-    /// Like [`Caller::read`], and never stale.
-    pub(crate) async fn read_current<T, F>(
+    pub(crate) fn read<T, F>(
         &self,
         name: &'static str,
         operation: F,
-    ) -> Result<T, Error>
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
     {
-        self.service.database().read(name, operation).await
+        self.staleness.read(self.service.database(), name, operation)
+    }
+
+    /// Like [`Caller::read`], and never stale.
+    pub(crate) fn read_current<T, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().read(name, operation)
     }
 
     /// Like [`Caller::read`], for reads that are known to take long. They are never stale.
-    pub(crate) async fn read_long<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
+    pub(crate) fn read_long<T, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
     {
-        self.service.database().read_long(name, operation).await
+        self.service.database().read_long(name, operation)
     }
 
     /// Runs `operation` in a write transaction.
-    pub(crate) async fn write<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
+    pub(crate) fn write<T, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
     {
-        self.service.database().write(name, operation).await
+        self.service.database().write(name, operation)
     }
 }

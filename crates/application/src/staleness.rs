@@ -48,23 +48,26 @@ impl StalenessBound {
     }
 
     /// Reads, from a standby of the database if stale reads are allowed.
-    pub(crate) async fn read<T, E, F>(
+    pub(crate) fn read<T, E, F>(
         &self,
         database: &Database,
         name: &'static str,
         operation: F,
-    ) -> Result<T, E>
+    ) -> impl Future<Output = Result<T, E>>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
-        let age_max = Duration::from_secs(allowed.max_age);
-        let (value, age) = database.read_stale(name, age_max, operation).await?;
-        if let Some(age) = age {
-            let _ = allowed.age.set(age);
+        let operation = Box::new(operation);
+        async move {
+            let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
+            let age_max = Duration::from_secs(allowed.max_age);
+            let (value, age) = database.read_stale(name, age_max, operation).await?;
+            if let Some(age) = age {
+                let _ = allowed.age.set(age);
+            }
+            Ok(value)
         }
-        Ok(value)
     }
 }

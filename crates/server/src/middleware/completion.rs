@@ -47,7 +47,8 @@ pub(crate) async fn run(handlers: Handlers, request: Request) -> Response {
     let reservation = request.extensions().get::<RequestReservation>().cloned();
     let is_read = *request.method() == Method::GET;
     let socket = request.extensions().get::<ClientSocket>().cloned();
-    let work = async move {
+    // On the heap, as the layers and the task would otherwise copy the handler's whole future.
+    let work = Box::pin(async move {
         let handled = async {
             let Ok(response) = handlers.0.oneshot(request).await;
             response.map(Body::new)
@@ -56,7 +57,7 @@ pub(crate) async fn run(handlers: Handlers, request: Request) -> Response {
             Some(reservation) => reservation.during(handled).await,
             None => handled.await,
         }
-    };
+    });
     if !is_read {
         let task = tokio::spawn(work.in_current_span());
         return task.await.unwrap_or_else(|_| panicked());

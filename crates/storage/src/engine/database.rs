@@ -77,38 +77,48 @@ impl Database {
         &self.engine
     }
 
+    // Each `async fn` that a closure passes through holds it twice, so its size would double at each
+    // level, and the future would be copied whole several times. So these functions box it first.
+
     /// Runs `operation` in a read transaction. It may run twice.
     ///
     /// On SQLite it runs on the calling thread within a short time limit. Past that, it runs again
     /// on a thread of its own.
-    pub async fn read<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    pub fn read<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, E>>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        match &*self.engine {
-            Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
-                Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
-                    sqlite.read_on_thread(name, operation).await
+        let operation = Box::new(operation);
+        async move {
+            match &*self.engine {
+                Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
+                    Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
+                        sqlite.read_on_thread(name, operation).await
+                    }
+                    result => result,
+                },
+                Engine::Postgres(postgres) => {
+                    let session = postgres.reader().await?;
+                    let tx = session.tx();
+                    let read = timeout(READ_TIMEOUT, Box::pin(operation(&tx))).await;
+                    let result = read.unwrap_or_else(|_| {
+                        tracing::debug!(operation = name, "a read timed out");
+                        Err(ResponseTimeout::error().into())
+                    });
+                    if tx.has_unread_rows() || error::is_unavailable(&result) {
+                        // The server may still be sending the rest of a result, or a response.
+                        session.discard();
+                    } else {
+                        session.release();
+                    }
+                    result
                 }
-                result => result,
-            },
-            Engine::Postgres(postgres) => {
-                let session = postgres.reader().await?;
-                let tx = session.tx();
-                let read = timeout(READ_TIMEOUT, operation(&tx)).await;
-                let result = read.unwrap_or_else(|_| {
-                    tracing::debug!(operation = name, "a read timed out");
-                    Err(ResponseTimeout::error().into())
-                });
-                if tx.has_unread_rows() || error::is_unavailable(&result) {
-                    // The server may still be sending the rest of a result, or a response.
-                    session.discard();
-                } else {
-                    session.release();
-                }
-                result
             }
         }
     }
@@ -125,7 +135,7 @@ impl Database {
             Engine::Sqlite(_) => self.read(name, operation).await,
             Engine::Postgres(postgres) => {
                 let session = postgres.shared_reader().await?;
-                match timeout(LOOKUP_TIMEOUT, operation(&session.tx())).await {
+                match timeout(LOOKUP_TIMEOUT, Box::pin(operation(&session.tx()))).await {
                     Ok(result) => result,
                     Err(_) => {
                         // Later lookups must not wait behind it.
@@ -142,23 +152,26 @@ impl Database {
     /// if it was read from the primary.
     ///
     /// An error always comes from the primary.
-    pub async fn read_stale<T, E, F>(
+    pub fn read_stale<T, E, F>(
         &self,
         name: &'static str,
         max_staleness: Duration,
         operation: F,
-    ) -> Result<(T, Option<Duration>), E>
+    ) -> impl Future<Output = Result<(T, Option<Duration>), E>>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        if let Engine::Postgres(postgres) = &*self.engine
-            && let Some((value, age)) = postgres.read_replica(max_staleness, &operation).await
-        {
-            return Ok((value, Some(age)));
+        let operation = Box::new(operation);
+        async move {
+            if let Engine::Postgres(postgres) = &*self.engine
+                && let Some((value, age)) = postgres.read_replica(max_staleness, &operation).await
+            {
+                return Ok((value, Some(age)));
+            }
+            self.read(name, operation).await.map(|value| (value, None))
         }
-        self.read(name, operation).await.map(|value| (value, None))
     }
 
     /// Returns true if [`Database::read_stale`] may use a standby.
@@ -171,15 +184,22 @@ impl Database {
 
     /// Like [`Database::read`], for reads that are known to take long. On SQLite they run on a
     /// thread of their own from the start.
-    pub async fn read_long<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    pub fn read_long<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, E>>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
-            Engine::Postgres(_) => self.read(name, operation).await,
+        let operation = Box::new(operation);
+        async move {
+            match &*self.engine {
+                Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
+                Engine::Postgres(_) => self.read(name, operation).await,
+            }
         }
     }
 
@@ -190,20 +210,27 @@ impl Database {
     ///
     /// Dropping the future doesn't undo a write in progress on SQLite. On PostgreSQL it does, so a
     /// caller whose write must finish spawns it.
-    pub async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    pub fn write<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> impl Future<Output = Result<T, E>>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let _counted = self.pressure.count();
-        let result = self.write_uncounted(name, operation, None).await;
-        if let Some(Error::Crowded(workspace, around)) =
-            result.as_ref().err().and_then(Failure::storage_error)
-        {
-            self.record_long_key(*workspace, around.clone()).await;
+        let operation = Box::new(operation);
+        async move {
+            let _counted = self.pressure.count();
+            let result = self.write_uncounted(name, operation, None).await;
+            if let Some(Error::Crowded(workspace, around)) =
+                result.as_ref().err().and_then(Failure::storage_error)
+            {
+                self.record_long_key(*workspace, around.clone()).await;
+            }
+            result
         }
-        result
     }
 
     /// Stores a place where no order key is free. The transaction that found it was rolled back, so
@@ -270,7 +297,7 @@ impl Database {
             let slice = pressure.map(WritePressure::concurrent_slice);
             let (result, has_news) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
-                let result = match operation(&tx).await {
+                let result = match Box::pin(operation(&tx)).await {
                     Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
                     Err(error) => Err(error),
                 };
