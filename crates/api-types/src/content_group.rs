@@ -1,10 +1,11 @@
 //! The JSON representation of a content group.
 
 use galley_domain::ContentGroupId;
-use galley_domain::content_group::ContentGroup;
+use galley_domain::content_group::{ContentGroup, ContentGroupName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::bodies;
 use crate::schemas;
 
 /// A content group. `descendants` has the identifiers of the child groups, or the whole subtree.
@@ -94,4 +95,16 @@ fn nest(
             }
         })
         .collect()
+}
+
+bodies! {
+    /// A new content group.
+    NewContentGroup,
+    /// A change of a content group.
+    ContentGroupChange of ContentGroupId {
+        /// The name, without control characters. It need not be unique.
+        name: required ContentGroupName = "Posts",
+        /// The parent group. Null is the top level. In a new group, absent is the same as null.
+        ancestor: optional ContentGroupId,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galley_domain::content_piece::{ContentPiece, CustomData, Description};
+use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, Title};
 use galley_domain::tag::Tag;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::content::Content;
+use crate::request::{DescriptionHtml, HtmlText, Objects, References, bodies, body};
 use crate::schemas;
 use crate::tag::TagBody;
 
@@ -168,5 +169,60 @@ impl<'a> From<&'a MemberProfile> for PieceMemberBody<'a> {
             email: &user.email,
         });
         Self { id: member.id, profile }
+    }
+}
+
+bodies! {
+    /// A new content piece.
+    NewPieceFields as "NewContentPiece",
+    /// A change of a content piece.
+    PieceFieldsChange as "ContentPieceChange" of ContentPieceId {
+        /// The title. In a change of a variant, null removes the override.
+        title: overridable Title = "Hello",
+        /// The slug, without white space or control characters. It is stored unchanged and need not
+        /// be unique. In a change of a variant, null removes the override.
+        slug: overridable Slug = "hello",
+        /// The tags, in this order. Duplicates are dropped. In a change of a variant, null removes
+        /// the override.
+        tags: overridable References<TagId>,
+        /// The members, in this order. Duplicates are dropped. In a change of a variant, null
+        /// removes the override.
+        members: overridable References<WorkspaceMemberId>,
+        /// The group that directly contains the piece.
+        content_group_id: required ContentGroupId,
+        /// A time that the author chooses: an ISO 8601 date, or date and time. A time without an
+        /// offset is in UTC. An empty string counts as absent.
+        date: optional Timestamp = "2027-01-01T09:00:00+01:00",
+        /// The address of the cover image: an absolute http or https URL, or a relative reference.
+        cover_url: optional WebReference = "https://example.org/cover.png",
+        /// The alternative text of the cover image.
+        cover_alt: optional ShortText = "A harbour at dawn",
+        cover_width: optional ShortText = "1200px",
+        /// The canonical URL of the piece: an absolute http or https URL, or a relative reference.
+        canonical_link: optional WebReference = "https://example.org/hello",
+        filename: optional ShortText = "hello.md",
+        /// Custom JSON, up to 262,144 bytes: as a string, which is stored byte for byte, or as an
+        /// object or array. An empty string counts as absent.
+        custom_data: optional CustomData = "{\"pinned\":true}",
+        /// The piece of the same group after which this one is placed. In a change, null moves it
+        /// to the front.
+        reference_id: optional ContentPieceId,
+    } also {
+        /// HTML, up to 65,536 bytes. Unsafe markup is removed.
+        description: optional DescriptionHtml = "<p>A first piece.</p>",
+        /// HTML, up to 2 MiB by default. Null empties the content.
+        content: optional HtmlText = "<p>Hello <b>world</b></p>",
+    } also_in_change {
+        /// The identifier or key of the variant to change. The given fields become overrides in
+        /// this variant, and null removes an override.
+        variant: optional String = serde_json::Value::Null,
+    }
+}
+
+body! {
+    /// The content pieces to create.
+    new NewContentPieces {
+        /// The pieces, in the order of their creation.
+        pieces: required Objects<NewPieceFields>,
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::request::body;
 use crate::schemas;
 
 /// The delivery of an event to a webhook.
@@ -85,4 +86,9 @@ pub struct AttemptBody<'a> {
     /// called by an exception.
     #[schema(example = "Service Unavailable")]
     pub answer: Option<&'a str>,
+}
+
+body! {
+    /// The delivery to retry.
+    change DeliveryToRetry of DeliveryId {}
 }

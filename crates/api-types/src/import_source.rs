@@ -1,11 +1,12 @@
 //! The JSON representation of a piece's import sources.
 
-use galley_domain::import_source::ImportSource;
-use galley_domain::variant::VariantKey;
+use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::{Objects, body};
 use crate::schemas;
 
 /// A content piece with the sources that it was imported from.
@@ -49,5 +50,25 @@ impl<'a> From<&'a (Option<VariantKey>, ImportSource)> for ImportSourceBody<'a> {
             source_hash: source.source_hash.as_str(),
             imported_hash: source.imported_hash.as_str(),
         }
+    }
+}
+
+body! {
+    /// The source of a piece, or of a piece in a variant.
+    new NewImportSource {
+        content_piece_id: required ContentPieceId,
+        /// The identifier or key of a variant. Absent or null for the piece itself.
+        variant: optional VariantRef = "de",
+        /// A hash of the source. The importer chooses the algorithm.
+        source_hash: required SourceHash = "3f786850e387550fdab836ed7e6dc881",
+        /// A hash of the piece directly after the import. The importer chooses the algorithm.
+        imported_hash: required SourceHash = "89e6c98d92887913cadf06b2adb97f26",
+    }
+}
+
+body! {
+    /// The sources to record.
+    new ContentPieceSourcesUpdate {
+        sources: required Objects<NewImportSource>,
     }
 }

@@ -10,6 +10,7 @@ pub mod dry_run;
 pub mod event_envelope;
 pub mod import_source;
 pub mod problem;
+pub mod request;
 pub mod role;
 pub mod sample_events;
 pub mod schemas;

@@ -1,10 +1,12 @@
 //! The JSON representation of a role.
 
-use galley_domain::role::{BaseType, Role};
+use galley_domain::role::{BaseType, Role, RoleName};
+use galley_domain::text::ShortText;
 use galley_domain::{PermissionSet, RoleId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::bodies;
 use crate::schemas;
 
 /// A role.
@@ -32,7 +34,7 @@ impl<'a> From<&'a Role> for RoleBody<'a> {
         Self {
             id: role.id,
             name: role.name.as_str(),
-            description: role.description.as_ref().map(galley_domain::text::ShortText::as_str),
+            description: role.description.as_ref().map(ShortText::as_str),
             permissions: permissions(role.permissions),
             base_type: role.base_type.map(BaseType::as_str),
         }
@@ -42,4 +44,18 @@ impl<'a> From<&'a Role> for RoleBody<'a> {
 /// Returns the names of the permissions in a set, without those that another one includes.
 pub fn permissions(set: PermissionSet) -> Vec<String> {
     set.iter().map(|permission| permission.to_string()).collect()
+}
+
+bodies! {
+    /// A new role.
+    NewRole,
+    /// A change of a role.
+    RoleChange of RoleId {
+        /// The name, without control characters. It is unique in the workspace.
+        name: required RoleName = "Author",
+        /// A short description.
+        description: optional ShortText = "Writes pieces.",
+        /// The permissions. A write permission includes the read permission.
+        permissions: required PermissionSet,
+    }
 }

@@ -8,7 +8,7 @@
 use galley_domain::event::EventType;
 use galley_domain::permission::{Permission as PermissionOf, Resource};
 use serde_json::json;
-use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema, SchemaType};
+use utoipa::openapi::schema::{Object, Schema, SchemaType};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -133,44 +133,6 @@ fn full_name_pattern() -> String {
     format!("^{other}*{}{other}*$", visible_characters())
 }
 
-/// A time in a request.
-pub struct GivenTime;
-
-impl PartialSchema for GivenTime {
-    fn schema() -> RefOr<Schema> {
-        given_time("2026-11-20T10:30:00+01:00").into()
-    }
-}
-
-impl ToSchema for GivenTime {}
-
-/// A time in a request that may also be empty or null.
-pub struct ClearableTime;
-
-impl PartialSchema for ClearableTime {
-    fn schema() -> RefOr<Schema> {
-        let string = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
-        let null = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::Null)));
-        given_time("2027-01-01T09:00:00+01:00").item(string.max_length(Some(0))).item(null).into()
-    }
-}
-
-impl ToSchema for ClearableTime {}
-
-fn given_time(example: &str) -> AnyOfBuilder {
-    let string = || ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
-    let of = |format| string().format(Some(SchemaFormat::KnownFormat(format)));
-    let without_offset = concat!(
-        r"^[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T",
-        r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?$"
-    );
-    AnyOfBuilder::new()
-        .item(of(KnownFormat::DateTime))
-        .item(of(KnownFormat::Date))
-        .item(string().pattern(Some(without_offset)))
-        .examples([json!(example)])
-}
-
 /// The color of a tag.
 pub struct ColorSchema;
 
@@ -293,6 +255,15 @@ pub enum WorkspaceMemberReference {
 pub struct WorkspaceMemberObject {
     #[schema(value_type = WorkspaceMemberId)]
     id: String,
+}
+
+/// The scope of the event.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct NewWebhookMetadata {
+    /// The group to watch, with all groups below it. Required for events of pieces.
+    #[schema(value_type = Option<ContentGroupId>)]
+    content_group_id: Option<String>,
 }
 
 /// Returns a name with a capital first letter.

@@ -1,10 +1,11 @@
 //! The JSON representation of a tag.
 
 use galley_domain::TagId;
-use galley_domain::tag::{Color, Tag};
+use galley_domain::tag::{Color, Tag, TagLabel};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::bodies;
 use crate::schemas;
 
 /// A tag.
@@ -24,5 +25,17 @@ pub struct TagBody<'a> {
 impl<'a> From<&'a Tag> for TagBody<'a> {
     fn from(tag: &'a Tag) -> Self {
         Self { id: tag.id, label: tag.label.as_str(), color: tag.color }
+    }
+}
+
+bodies! {
+    /// A new tag.
+    NewTag,
+    /// A change of a tag.
+    TagChange of TagId {
+        /// The label, without control characters. It need not be unique.
+        label: required TagLabel = "News",
+        /// The display color. The default is `gray`.
+        color: defaulted Color,
     }
 }

@@ -1,11 +1,14 @@
 //! The JSON representation of an access token. Only the response to its creation has the token's
 //! text.
 
-use galley_domain::{ContentGroupId, Timestamp, TokenId};
+use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::text::ShortText;
+use galley_domain::{ContentGroupId, PermissionSet, Timestamp, TokenId};
 use galley_storage::tokens::Token;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::{GroupLimit, bodies};
 use crate::role::permissions;
 use crate::schemas;
 
@@ -68,5 +71,29 @@ impl<'a> From<&'a Token> for TokenBody<'a> {
             created_at: token.created_at,
             token: None,
         }
+    }
+}
+
+bodies! {
+    /// A new token.
+    NewToken,
+    /// A change of a token.
+    TokenChange of TokenId {
+        /// The name, without control characters.
+        name: required TokenName = "The site's build",
+        /// A short description.
+        description: optional ShortText = "Reads what is published.",
+        /// The maximum permissions. At each request, the role of the token's user limits them
+        /// further.
+        permissions: required PermissionSet,
+        /// The groups to which the token's view of content is limited, with all groups below them.
+        /// Null means no limit.
+        content_group_ids: optional GroupLimit,
+        /// The extension that the token belongs to.
+        extension: optional ExtensionName = "search",
+    } also {
+        /// The expiry time: an ISO 8601 date or date-time, for a new token in the future. Null
+        /// means no expiry.
+        expires_at: optional Timestamp = "2027-01-01T09:00:00+01:00",
     }
 }

@@ -2,10 +2,11 @@
 
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
-use galley_domain::variant::Variant;
+use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::bodies;
 use crate::schemas;
 
 /// A variant.
@@ -32,5 +33,19 @@ impl<'a> From<&'a Variant> for VariantBody<'a> {
             label: variant.label.as_str(),
             description: variant.description.as_ref().map(ShortText::as_str),
         }
+    }
+}
+
+bodies! {
+    /// A new variant.
+    NewVariant,
+    /// A change of a variant.
+    VariantChange of VariantId {
+        /// The key that programs use. It is unique in the workspace.
+        key: required VariantKey = "de",
+        /// The label, without control characters.
+        label: required VariantLabel = "German",
+        /// A short description.
+        description: optional ShortText = "For readers in Germany.",
     }
 }

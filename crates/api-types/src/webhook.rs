@@ -1,10 +1,13 @@
 //! The JSON representation of a webhook, without its secret.
 
-use galley_domain::webhook::{DisabledReason, Webhook};
+use galley_domain::event::EventType;
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::{WebhookMetadata, body};
 use crate::schemas;
 
 /// A webhook.
@@ -82,6 +85,65 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             failing_since: webhook.failing_since,
             dropped_deliveries: webhook.dropped,
             warning: None,
+        }
+    }
+}
+
+body! {
+    /// A new webhook.
+    new NewWebhook {
+        /// The receiver of the event: an absolute http or https URL without user and password.
+        url: required WebhookUrl,
+        /// The name, without control characters.
+        name: required WebhookName = "Rebuild the site",
+        event: required EventType,
+        /// A short description.
+        description: optional ShortText = "Starts a build when a post appears.",
+        /// The secret that signs the payloads: 1 to 255 bytes, or `whsec_` and the Base64 of 16 to
+        /// 64 bytes. It is never shown.
+        secret: optional WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        metadata: optional WebhookMetadata,
+        /// True if events are sent.
+        enabled: defaulted bool = true,
+    }
+}
+
+body! {
+    /// A change of a webhook.
+    change WebhookChange of WebhookId {
+        /// The receiver of the event: an absolute http or https URL without user and password.
+        url: required WebhookUrl,
+        /// The name, without control characters.
+        name: required WebhookName = "Rebuild the site",
+        event: required EventType,
+        /// A short description.
+        description: optional ShortText = "Starts a build when a post appears.",
+        metadata: optional WebhookMetadata,
+        /// True if events are sent.
+        enabled: required bool = true,
+    }
+}
+
+body! {
+    /// The webhook that gets the sample.
+    change WebhookToTest of WebhookId {}
+}
+
+body! {
+    /// The webhook whose failed deliveries are retried.
+    new WebhookToRecover of WebhookId {
+        /// The start of the period to recover: an ISO 8601 date or date-time.
+        since: required Timestamp = "2026-11-20T10:30:00+01:00",
+    }
+}
+
+impl WebhookChange {
+    /// Returns the new group, if the change names one or none.
+    pub fn content_group_id(&self) -> Option<Option<ContentGroupId>> {
+        match self.metadata {
+            None => None,
+            Some(None) => Some(None),
+            Some(Some(metadata)) => metadata.content_group_id,
         }
     }
 }

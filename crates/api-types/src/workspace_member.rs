@@ -1,12 +1,15 @@
 //! The JSON representations of members, users and memberships.
 
-use galley_domain::workspace::Workspace;
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::workspace::{Workspace, WorkspaceName};
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::{Member, Membership};
 use galley_storage::users::User;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::request::body;
 use crate::schemas;
 
 /// A member of the workspace, or a pending invite.
@@ -173,5 +176,64 @@ impl<'a> MembershipBody<'a> {
             workspace: WorkspaceBody::new(&membership.workspace, with_billing),
             role: RoleReferenceBody { id: membership.role.id, name: membership.role.name.as_str() },
         }
+    }
+}
+
+body! {
+    /// A new invite.
+    new NewInvite {
+        /// The e-mail address of the invite.
+        ///
+        /// It must not contain `=?`, which mail programs decode.
+        email: required EmailAddress = "ann@example.org",
+        /// The name of the invited person, without control characters. The page of the invite
+        /// suggests it as the full name of a new user.
+        name: required FullName,
+        role_id: required RoleId,
+    }
+}
+
+body! {
+    /// A change of a member's role.
+    new MemberChange of WorkspaceMemberId {
+        role_id: required RoleId,
+    }
+}
+
+body! {
+    /// The acceptance of an invite.
+    new InviteAcceptance {
+        /// The code in the link of the invite's mail.
+        code: required String = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg",
+        /// The short name of a new user: 1 to 64 characters, without white space or control
+        /// characters. It is unique in the installation, regardless of case.
+        username: required Username,
+        /// The display name of a new user, without control characters.
+        full_name: required FullName,
+    }
+}
+
+body! {
+    /// A change of the profile of the token's user.
+    change ProfileChange {
+        /// The display name, without control characters.
+        full_name: required FullName,
+        /// The short name, without white space or control characters. It is unique in the
+        /// installation.
+        username: required Username,
+        /// The address of the picture: an absolute http or https URL, or a relative reference.
+        avatar: optional WebReference = "https://example.org/ann.png",
+    }
+}
+
+body! {
+    /// A change of the token's workspace.
+    change WorkspaceChange {
+        /// The name, without control characters.
+        name: required WorkspaceName = "The Harbour Times",
+        /// A short description.
+        description: optional ShortText = "News from the harbour.",
+        /// The address of the logo: an absolute http or https URL, or a relative reference.
+        logo: optional WebReference = "https://example.org/logo.png",
     }
 }

@@ -1,7 +1,8 @@
 //! `galley group list|create|move|delete`
 
 use anyhow::{Context, bail};
-use galley_application::operations::content_groups::{self, ContentGroupUpdate};
+use galley_api_types::content_group::ContentGroupChange;
+use galley_application::operations::content_groups;
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::{ContentGroupId, WorkspaceId};
@@ -125,9 +126,9 @@ async fn move_to(
         to => Some(group_path::find_in_database(database, workspace, to).await?),
     };
     let scope = Scope::whole(workspace);
-    let update = ContentGroupUpdate { id, name: None, ancestor: Some(parent) };
+    let change = ContentGroupChange { name: None, ancestor: Some(parent) };
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update_in(tx, &environment, &scope, &update, &VersionPrecondition::Any)
+        content_groups::update_in(tx, &environment, &scope, id, &change, &VersionPrecondition::Any)
             .await
     };
     database.write("content_groups.update", write).await?;

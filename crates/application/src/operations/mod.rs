@@ -14,7 +14,6 @@ pub mod invite_revocation;
 pub mod invites;
 pub mod members;
 pub mod profile;
-pub mod required_references;
 pub mod roles;
 pub mod setup;
 pub mod tags;

@@ -1,7 +1,6 @@
 //! A user's own profile. Its changes emit no events.
 
-use galley_domain::people::{FullName, Username};
-use galley_domain::text::WebReference;
+use galley_api_types::workspace_member::ProfileChange;
 use galley_storage::users::{self, User};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx};
 
@@ -9,17 +8,6 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
-
-/// An update of a profile.
-#[derive(Debug, Clone)]
-pub struct ProfileUpdate {
-    /// The display name.
-    pub full_name: Option<FullName>,
-    /// The short name.
-    pub username: Option<Username>,
-    /// The address of the picture.
-    pub avatar: Option<Option<WebReference>>,
-}
 
 /// Returns the profile of the token's user.
 pub async fn get(caller: &Caller) -> Result<User, Error> {
@@ -31,7 +19,7 @@ pub async fn get(caller: &Caller) -> Result<User, Error> {
 /// Updates the profile of the token's user, in every workspace.
 pub async fn update(
     caller: &Caller,
-    update: ProfileUpdate,
+    change: ProfileChange,
     expected: VersionPrecondition,
 ) -> Result<User, Error> {
     let user = caller.token().user;
@@ -39,13 +27,13 @@ pub async fn update(
         let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
         let mut user = before.clone();
-        if let Some(name) = &update.full_name {
+        if let Some(name) = &change.full_name {
             user.full_name = name.as_str().to_owned();
         }
-        if let Some(name) = &update.username {
+        if let Some(name) = &change.username {
             user.username = name.as_str().to_owned();
         }
-        if let Some(avatar) = &update.avatar {
+        if let Some(avatar) = &change.avatar {
             user.avatar = avatar.clone().map(String::from);
         }
         if user != before {

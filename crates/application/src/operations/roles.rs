@@ -1,9 +1,9 @@
 //! Roles. Their changes emit no events.
 
+use galley_api_types::role::{NewRole, RoleChange};
 use galley_domain::permission::Resource;
-use galley_domain::role::{Role, RoleName};
-use galley_domain::text::ShortText;
-use galley_domain::{Permission, PermissionSet, RoleId, WorkspaceId};
+use galley_domain::role::Role;
+use galley_domain::{Permission, RoleId, WorkspaceId};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, roles};
 
 use crate::caller::Caller;
@@ -14,30 +14,6 @@ use crate::operations::invite_revocation;
 use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
-
-/// A role to create.
-#[derive(Debug, Clone)]
-pub struct NewRole {
-    /// Its name.
-    pub name: RoleName,
-    /// The description, one sentence.
-    pub description: Option<ShortText>,
-    /// The permissions.
-    pub permissions: PermissionSet,
-}
-
-/// An update of a role.
-#[derive(Debug, Clone)]
-pub struct RoleUpdate {
-    /// The role.
-    pub id: RoleId,
-    /// The name.
-    pub name: Option<RoleName>,
-    /// The description, one sentence.
-    pub description: Option<Option<ShortText>>,
-    /// The permissions.
-    pub permissions: Option<PermissionSet>,
-}
 
 async fn authority(tx: &WriteTx<'_>, caller: &Caller) -> Result<Authority, Error> {
     let needed = Permission::write(Resource::Roles);
@@ -94,28 +70,30 @@ pub async fn create(
 /// Updates a role. The update applies to every later request of its members.
 pub async fn update(
     caller: &Caller,
-    update: RoleUpdate,
+    id: RoleId,
+    change: RoleChange,
     expected: VersionPrecondition,
 ) -> Result<Role, Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| update_in(tx, &own, &update, &expected).await;
+    let write = async move |tx: &WriteTx<'_>| update_in(tx, &own, id, &change, &expected).await;
     caller.write("roles.update", write).await
 }
 
 async fn update_in(
     tx: &WriteTx<'_>,
     caller: &Caller,
-    update: &RoleUpdate,
+    id: RoleId,
+    change: &RoleChange,
     expected: &VersionPrecondition,
 ) -> Result<Role, Error> {
     let authority = authority(tx, caller).await?;
     let workspace = caller.workspace();
-    let before = find(tx, workspace, update.id).await?;
+    let before = find(tx, workspace, id).await?;
     expected.check_version(before.version)?;
     let mut role = before.clone();
-    role.name = update.name.clone().unwrap_or(role.name);
-    role.description = update.description.clone().unwrap_or(role.description);
-    role.permissions = update.permissions.unwrap_or(role.permissions);
+    role.name = change.name.clone().unwrap_or(role.name);
+    role.description = change.description.clone().unwrap_or(role.description);
+    role.permissions = change.permissions.unwrap_or(role.permissions);
     if role == before {
         return Ok(before);
     }

@@ -1,5 +1,6 @@
 //! Tags. Their changes emit no events.
 
+use galley_api_types::tag::{NewTag, TagChange};
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_storage::{Tx, WriteTx, tags};
@@ -11,17 +12,6 @@ use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
-
-/// An update of a tag; `None` leaves a field unchanged.
-#[derive(Debug, Clone)]
-pub struct TagUpdate {
-    /// The tag.
-    pub id: TagId,
-    /// The label.
-    pub label: Option<TagLabel>,
-    /// The color.
-    pub color: Option<Color>,
-}
 
 /// Returns a tag.
 pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
@@ -44,31 +34,32 @@ pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
 /// Creates a tag.
 pub async fn create(
     caller: &Caller,
-    label: TagLabel,
-    color: Color,
+    new: NewTag,
     request: IdempotentRequest,
     respond: Respond<Tag>,
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let color = new.color.unwrap_or_default();
     let create =
-        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &label, color).await;
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new.label, color).await;
     idempotency::create(caller, "tags.create", request, create, respond).await
 }
 
 /// Updates a tag.
 pub async fn update(
     caller: &Caller,
-    update: TagUpdate,
+    id: TagId,
+    change: TagChange,
     expected: VersionPrecondition,
 ) -> Result<Tag, Error> {
     let workspace = caller.workspace();
     let write = async move |tx: &WriteTx<'_>| {
-        let found = tags::find_for_update(tx, workspace, update.id).await?;
+        let found = tags::find_for_update(tx, workspace, id).await?;
         let before = found.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
         let mut tag = before.clone();
-        tag.label = update.label.as_ref().unwrap_or(&tag.label).clone();
-        tag.color = update.color.unwrap_or(tag.color);
+        tag.label = change.label.as_ref().unwrap_or(&tag.label).clone();
+        tag.color = change.color.unwrap_or(tag.color);
         if tag != before {
             tag.version += 1;
             tags::update(tx, workspace, &tag).await?;

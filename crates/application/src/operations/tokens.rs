@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use galley_api_types::request::GroupLimit;
+use galley_api_types::token::TokenChange;
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::permission::Resource;
 use galley_domain::role::BaseType;
@@ -58,19 +60,6 @@ impl TokenRequest {
             expires_at: None,
         }
     }
-}
-
-/// An update of a token.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the fields are those of `TokenRequest`")]
-pub struct TokenUpdate {
-    pub id: TokenId,
-    pub name: Option<TokenName>,
-    pub description: Option<Option<ShortText>>,
-    pub permissions: Option<PermissionSet>,
-    pub content_groups: Option<Option<Vec<ContentGroupId>>>,
-    pub extension: Option<Option<ExtensionName>>,
-    pub expires_at: Option<Option<Timestamp>>,
 }
 
 /// Stores a token by the hash of its text, on behalf of the operator or of its authenticated user.
@@ -134,12 +123,14 @@ pub async fn issue(
 /// Updates a token.
 pub async fn update(
     caller: &Caller,
-    update: TokenUpdate,
+    id: TokenId,
+    change: TokenChange,
+    expires_at: Option<Option<Timestamp>>,
     expected: VersionPrecondition,
 ) -> Result<Token, Error> {
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, own.environment(), own.token(), &update, &expected).await
+        update_in(tx, own.environment(), own.token(), id, &change, expires_at, &expected).await
     };
     caller.write("tokens.update", write).await
 }
@@ -178,19 +169,23 @@ async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
-    update: &TokenUpdate,
+    id: TokenId,
+    change: &TokenChange,
+    expires_at: Option<Option<Timestamp>>,
     expected: &VersionPrecondition,
 ) -> Result<Token, Error> {
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
-    let before = find(tx, authority.token(), update.id).await?.ok_or_else(Error::not_found)?;
+    let before = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(before.version)?;
     let mut token = before.clone();
-    token.name = update.name.clone().unwrap_or(token.name);
-    token.description = update.description.clone().unwrap_or(token.description);
-    token.permissions = update.permissions.unwrap_or(token.permissions);
-    token.content_groups = update.content_groups.clone().unwrap_or(token.content_groups);
-    token.extension = update.extension.clone().unwrap_or(token.extension);
-    token.expires_at = update.expires_at.unwrap_or(token.expires_at);
+    token.name = change.name.clone().unwrap_or(token.name);
+    token.description = change.description.clone().unwrap_or(token.description);
+    token.permissions = change.permissions.unwrap_or(token.permissions);
+    if let Some(groups) = &change.content_group_ids {
+        token.content_groups = groups.as_ref().map(|GroupLimit(groups)| groups.clone());
+    }
+    token.extension = change.extension.clone().unwrap_or(token.extension);
+    token.expires_at = expires_at.unwrap_or(token.expires_at);
     if token == before {
         return Ok(before);
     }

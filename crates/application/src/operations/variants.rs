@@ -1,7 +1,7 @@
 //! Variants. Their changes emit no events.
 
-use galley_domain::text::ShortText;
-use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
+use galley_api_types::variant::{NewVariant, VariantChange};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{VariantId, WorkspaceId};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
 
@@ -13,30 +13,6 @@ use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
-
-/// A variant to create.
-#[derive(Debug, Clone)]
-pub struct NewVariant {
-    /// The key that programs use.
-    pub key: VariantKey,
-    /// The label.
-    pub label: VariantLabel,
-    /// The description.
-    pub description: Option<ShortText>,
-}
-
-/// An update of a variant; `None` leaves a field unchanged.
-#[derive(Debug, Clone)]
-pub struct VariantUpdate {
-    /// The variant.
-    pub id: VariantId,
-    /// The key that programs use.
-    pub key: Option<VariantKey>,
-    /// The label.
-    pub label: Option<VariantLabel>,
-    /// The description; `Some(None)` clears it.
-    pub description: Option<Option<ShortText>>,
-}
 
 /// Returns a variant.
 pub async fn get(caller: &Caller, id: VariantId) -> Result<Variant, Error> {
@@ -73,18 +49,19 @@ pub async fn create(
 /// Updates a variant. The overrides of pieces are kept if the key changes.
 pub async fn update(
     caller: &Caller,
-    update: VariantUpdate,
+    id: VariantId,
+    change: VariantChange,
     expected: VersionPrecondition,
 ) -> Result<Variant, Error> {
     let workspace = caller.workspace();
     let write = async move |tx: &WriteTx<'_>| {
-        let found = variants::find_for_update(tx, workspace, update.id).await?;
+        let found = variants::find_for_update(tx, workspace, id).await?;
         let before = found.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
         let mut variant = before.clone();
-        variant.key = update.key.as_ref().unwrap_or(&variant.key).clone();
-        variant.label = update.label.as_ref().unwrap_or(&variant.label).clone();
-        variant.description = update.description.as_ref().unwrap_or(&variant.description).clone();
+        variant.key = change.key.as_ref().unwrap_or(&variant.key).clone();
+        variant.label = change.label.as_ref().unwrap_or(&variant.label).clone();
+        variant.description = change.description.as_ref().unwrap_or(&variant.description).clone();
         if variant != before {
             variant.version += 1;
             variants::update(tx, workspace, &variant).await.map_err(map_taken_key)?;

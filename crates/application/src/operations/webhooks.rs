@@ -1,11 +1,10 @@
 //! Creation, update and deletion of webhooks.
 
 use galley_api_types::problem::{Issue, Step};
-use galley_domain::event::EventType;
+use galley_api_types::webhook::{NewWebhook, WebhookChange};
 use galley_domain::permission::Resource;
-use galley_domain::text::ShortText;
-use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
-use galley_domain::{ContentGroupId, Invalid, WebhookId};
+use galley_domain::webhook::{DisabledReason, Webhook};
+use galley_domain::{Invalid, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::WebhookListQuery;
@@ -22,32 +21,6 @@ use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 use crate::secrets::SecretKey;
-
-/// A webhook to create.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
-pub struct NewWebhook {
-    pub url: WebhookUrl,
-    pub name: WebhookName,
-    pub description: Option<ShortText>,
-    pub event: EventType,
-    pub content_group_id: Option<ContentGroupId>,
-    pub secret: Option<WebhookSecret>,
-    pub enabled: bool,
-}
-
-/// An update of a webhook.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
-pub struct WebhookUpdate {
-    pub id: WebhookId,
-    pub url: Option<WebhookUrl>,
-    pub name: Option<WebhookName>,
-    pub description: Option<Option<ShortText>>,
-    pub event: Option<EventType>,
-    pub content_group_id: Option<Option<ContentGroupId>>,
-    pub enabled: Option<bool>,
-}
 
 /// The result of an update.
 #[derive(Debug)]
@@ -107,12 +80,13 @@ pub async fn create(
 /// Updates a webhook.
 pub async fn update(
     caller: &Caller,
-    update: WebhookUpdate,
+    id: WebhookId,
+    change: WebhookChange,
     expected: VersionPrecondition,
 ) -> Result<WebhookUpdateResult, Error> {
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, own.environment(), own.token(), &update, &expected).await
+        update_in(tx, own.environment(), own.token(), id, &change, &expected).await
     };
     caller.write("webhooks.update", write).await
 }
@@ -140,16 +114,17 @@ async fn create_in(
 ) -> Result<Webhook, Error> {
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let actor = authority.token();
+    let enabled = new.enabled.unwrap_or(true);
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
         url: new.url.clone(),
         name: new.name.clone(),
         description: new.description.clone(),
         event: new.event,
-        content_group_id: new.content_group_id,
+        content_group_id: new.metadata.and_then(|metadata| metadata.content_group_id).flatten(),
         extension: actor.extension.clone(),
-        enabled: new.enabled,
-        disabled_reason: (!new.enabled).then_some(DisabledReason::Requested),
+        enabled,
+        disabled_reason: (!enabled).then_some(DisabledReason::Requested),
         failing_since: None,
         dropped: 0,
         version: 1,
@@ -170,21 +145,22 @@ async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
-    update: &WebhookUpdate,
+    id: WebhookId,
+    change: &WebhookChange,
     expected: &VersionPrecondition,
 ) -> Result<WebhookUpdateResult, Error> {
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let actor = authority.token();
-    delivery_queue::lock_queue_of_webhook(tx, actor.workspace, update.id).await?;
-    let before = find(tx, actor, update.id).await?;
+    delivery_queue::lock_queue_of_webhook(tx, actor.workspace, id).await?;
+    let before = find(tx, actor, id).await?;
     expected.check_version(before.version)?;
     let mut webhook = before.clone();
-    webhook.url = update.url.clone().unwrap_or(webhook.url);
-    webhook.name = update.name.clone().unwrap_or(webhook.name);
-    webhook.description = update.description.clone().unwrap_or(webhook.description);
-    webhook.event = update.event.unwrap_or(webhook.event);
-    webhook.content_group_id = update.content_group_id.unwrap_or(webhook.content_group_id);
-    match update.enabled {
+    webhook.url = change.url.clone().unwrap_or(webhook.url);
+    webhook.name = change.name.clone().unwrap_or(webhook.name);
+    webhook.description = change.description.clone().unwrap_or(webhook.description);
+    webhook.event = change.event.unwrap_or(webhook.event);
+    webhook.content_group_id = change.content_group_id().unwrap_or(webhook.content_group_id);
+    match change.enabled {
         Some(true) if !before.enabled => {
             webhook.enabled = true;
             webhook.disabled_reason = None;

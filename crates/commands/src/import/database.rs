@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use galley_api_types::variant::NewVariant;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_application::operations::variants::NewVariant;
 use galley_application::operations::{content_groups, tags, variants};
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_content::Tree;

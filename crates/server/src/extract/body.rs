@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use galley_api_types::request::Fields;
 use galley_application::Reason;
 use galley_runtime::Overloaded;
 use http_body_util::BodyExt;
@@ -14,7 +15,6 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::describe::{HandlerArgument, HandlerFacts};
-use crate::extract::fields::Fields;
 use crate::extract::json;
 use crate::problem::Problem;
 use crate::resources::overload;

@@ -53,10 +53,17 @@ impl<S: Sync> FromRequestParts<S> for Prefer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(match preferred(&parts.headers, "return") {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+impl Prefer {
+    /// Returns the preference of a request.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        match preferred(headers, "return") {
             Some("representation") => Self::Representation,
             _ => Self::Minimal,
-        })
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Conditions between the fields of a request, which the schema of a single field can't express.
+//! The parts of request schemas that the declaration of a field can't express: conditions between
+//! fields, and defaults.
 
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ pub(super) fn add(schemas: &mut Value) {
         {"properties": {"event": {"enum": others}}},
         {"required": ["metadata"], "properties": {"metadata": group}},
     ]);
+
+    webhook["properties"]["enabled"]["default"] = true.into();
 
     // All form fields are strings, unknown ones included.
     schemas["InviteForm"]["additionalProperties"] = json!({"type": "string"});

@@ -1,4 +1,4 @@
-//! The endpoints, one file each.
+//! The endpoints, by resource.
 
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod home;
 pub(crate) mod invites;
 pub(crate) mod openapi;
+mod prelude;
 pub(crate) mod problems;
 pub(crate) mod profile;
 pub(crate) mod roles;

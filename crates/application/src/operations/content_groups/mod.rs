@@ -2,7 +2,9 @@
 
 mod list;
 
-use galley_api_types::content_group::{ContentGroupBody, Descendants};
+use galley_api_types::content_group::{
+    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
+};
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::content_group::{
     ContentGroup, ContentGroupName, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX,
@@ -24,17 +26,6 @@ use crate::scope::Scope;
 pub use list::{GroupList, GroupListRequest, GroupView};
 use list::{get_in, list_in};
 
-/// An update of a group.
-#[derive(Debug, Clone)]
-pub struct ContentGroupUpdate {
-    /// The group.
-    pub id: ContentGroupId,
-    /// The name.
-    pub name: Option<ContentGroupName>,
-    /// The new parent group; `Some(None)` for the top level.
-    pub ancestor: Option<Option<ContentGroupId>>,
-}
-
 /// Returns a group with its ancestors and descendants.
 pub async fn get(caller: &Caller, id: ContentGroupId, subtree: bool) -> Result<GroupView, Error> {
     let scope = caller.scope();
@@ -52,14 +43,13 @@ pub async fn list(caller: &Caller, request: GroupListRequest) -> Result<GroupLis
 /// Creates a group.
 pub async fn create(
     caller: &Caller,
-    name: ContentGroupName,
-    ancestor: Option<ContentGroupId>,
+    new: NewContentGroup,
     request: IdempotentRequest,
     respond: Respond<GroupView>,
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
-        let group = create_in(tx, &environment, &scope, &name, ancestor).await?;
+        let group = create_in(tx, &environment, &scope, &new.name, new.ancestor).await?;
         get_in(tx, &scope, group.id, false).await
     };
     idempotency::create(caller, "content_groups.create", request, create, respond).await
@@ -68,13 +58,14 @@ pub async fn create(
 /// Updates a group.
 pub async fn update(
     caller: &Caller,
-    update: ContentGroupUpdate,
+    id: ContentGroupId,
+    change: ContentGroupChange,
     expected: VersionPrecondition,
 ) -> Result<GroupView, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, &environment, &scope, &update, &expected).await?;
-        get_in(tx, &scope, update.id, false).await
+        update_in(tx, &environment, &scope, id, &change, &expected).await?;
+        get_in(tx, &scope, id, false).await
     };
     caller.write("content_groups.update", write).await
 }
@@ -143,16 +134,17 @@ pub async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
-    update: &ContentGroupUpdate,
+    id: ContentGroupId,
+    change: &ContentGroupChange,
     expected: &VersionPrecondition,
 ) -> Result<ContentGroup, Error> {
     workspaces::lock(tx, scope.workspace).await?;
-    let (before, path) = find(tx, scope, update.id).await?;
+    let (before, path) = find(tx, scope, id).await?;
     expected.check_version(before.version)?;
     let mut group = before.clone();
-    group.name = update.name.clone().unwrap_or(group.name);
-    let target = match update.ancestor {
-        Some(ancestor) => move_target(tx, scope, update.id, &path, ancestor).await?,
+    group.name = change.name.clone().unwrap_or(group.name);
+    let target = match change.ancestor {
+        Some(ancestor) => move_target(tx, scope, id, &path, ancestor).await?,
         None => None,
     };
     if group == before && target.is_none() {

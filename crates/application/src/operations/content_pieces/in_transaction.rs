@@ -22,7 +22,7 @@ use galley_storage::{
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::missing_references::{
-    GROUP_NOUN, missing_members, missing_references, missing_tags, reference_issue, unknown_field,
+    GROUP_NOUN, missing_in_fields, missing_members, missing_tags, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key, place_of};
 use crate::operations::{event, restored_version};
@@ -77,7 +77,7 @@ pub async fn create_in(
     let referenced = references::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
     let referenced = referenced.await?;
     let reference = find_reference(tx, scope, new.reference_id).await?;
-    let mut issues = missing_references(&new.fields, &referenced);
+    let mut issues = missing_in_fields(&new.fields, &referenced);
     if !scope.contains(&path) {
         issues.push(unknown_field("contentGroupId", GROUP_NOUN));
     }
@@ -136,11 +136,11 @@ pub async fn restore(
         }
         let shown = piece.fields.clone().with_overrides(overrides.clone());
         let referenced = references::find(tx, workspace, &shown.tags, &shown.members).await?;
-        Error::reject_issues(missing_references(&shown, &referenced))?;
+        Error::reject_issues(missing_in_fields(&shown, &referenced))?;
     }
     let referenced =
         references::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
-    Error::reject_issues(missing_references(&piece.fields, &referenced))?;
+    Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
     let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;

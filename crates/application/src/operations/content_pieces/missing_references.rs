@@ -1,14 +1,16 @@
-//! References of a piece to missing resources.
+//! References of requests to missing resources.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::{Issue, Step};
+use galley_api_types::request::{PathsOfReferences, Reference};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields};
-use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
-use galley_storage::{Tx, content_groups};
+use galley_domain::{ContentGroupId, TagId, WorkspaceMemberId};
+use galley_storage::{Tx, content_groups, roles};
 
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::content_pieces::order_keys::find_reference;
 use crate::references;
@@ -17,45 +19,70 @@ use crate::scope::Scope;
 /// The noun for a group in messages.
 pub(super) const GROUP_NOUN: &str = "content group";
 
-/// The references in a request, item by item. `None` is an item that is no identifier.
-#[derive(Debug, Clone, Default)]
-pub struct RequestReferences {
-    /// The tags.
-    pub tags: Vec<Option<TagId>>,
-    /// The members.
-    pub members: Vec<Option<WorkspaceMemberId>>,
-    /// The group.
-    pub content_group_id: Option<ContentGroupId>,
-    /// The piece after which it is placed.
-    pub reference_id: Option<ContentPieceId>,
+/// Returns issues for the references of a request to missing resources.
+pub async fn missing_references(
+    caller: &Caller,
+    references: PathsOfReferences,
+) -> Result<Vec<Issue>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| missing_in(tx, &scope, &references).await;
+    caller.read_current("missing_references", read).await
 }
 
-impl RequestReferences {
-    /// Returns an issue for each reference that does not exist or is outside the scope.
-    pub async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
-        let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
-        let members: Vec<_> = self.members.iter().copied().flatten().collect();
-        let referenced = references::find(tx, scope.workspace, &tags, &members).await?;
-        let mut issues = missing_items("tags", "tag", &self.tags, &referenced.tags);
-        issues.extend(missing_items(
-            "members",
-            "workspace member",
-            &self.members,
-            &referenced.members,
-        ));
-        if let Some(group) = self.content_group_id {
-            let path = content_groups::path(tx, scope.workspace, group).await?;
-            issues.extend(
-                (!scope.contains(&path)).then(|| unknown_field("contentGroupId", GROUP_NOUN)),
-            );
+/// Returns issues for the references of several requests to missing resources.
+pub async fn missing_references_of_several(
+    caller: &Caller,
+    references: Vec<PathsOfReferences>,
+) -> Result<Vec<Vec<Issue>>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let mut missing = Vec::with_capacity(references.len());
+        for references in &references {
+            missing.push(missing_in(tx, &scope, references).await?);
         }
-        if self.reference_id.is_some() {
-            let reference = find_reference(tx, scope, self.reference_id).await?;
-            let group = self.content_group_id.or(reference.as_ref().map(|r| r.content_group_id));
-            issues.extend(reference_issue(reference.as_ref(), group));
+        Ok(missing)
+    };
+    caller.read_current("missing_references", read).await
+}
+
+/// Returns an issue for each reference that does not exist or is outside the scope.
+async fn missing_in(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    references: &PathsOfReferences,
+) -> Result<Vec<Issue>, Error> {
+    let (mut tags, mut members, mut group) = (Vec::new(), Vec::new(), None);
+    for (_, reference) in references {
+        match *reference {
+            Reference::Tag(id) => tags.push(id),
+            Reference::WorkspaceMember(id) => members.push(id),
+            Reference::ContentGroup(id) => group = Some(id),
+            Reference::ContentPiece(_) | Reference::Role(_) => {}
         }
-        Ok(issues)
     }
+    let found = references::find(tx, scope.workspace, &tags, &members).await?;
+    let mut issues = Vec::new();
+    for (path, reference) in references {
+        let (exists, noun) = match *reference {
+            Reference::Tag(id) => (found.tags.contains_key(&id), "tag"),
+            Reference::WorkspaceMember(id) => (found.members.contains_key(&id), "workspace member"),
+            Reference::Role(id) => (roles::find(tx, scope.workspace, id).await?.is_some(), "role"),
+            Reference::ContentGroup(id) => {
+                let path = content_groups::path(tx, scope.workspace, id).await?;
+                (scope.contains(&path), GROUP_NOUN)
+            }
+            Reference::ContentPiece(id) => {
+                let piece = find_reference(tx, scope, Some(id)).await?;
+                let group = group.or(piece.as_ref().map(|piece| piece.content_group_id));
+                issues.extend(reference_issue(piece.as_ref(), group));
+                continue;
+            }
+        };
+        if !exists {
+            issues.push(Issue::unknown_reference(path.clone(), noun));
+        }
+    }
+    Ok(issues)
 }
 
 /// Returns an issue unless the reference is in the group of the piece.
@@ -69,7 +96,7 @@ pub(super) fn reference_issue(
     }
 }
 
-pub(super) fn missing_references(
+pub(super) fn missing_in_fields(
     fields: &ContentPieceFields,
     referenced: &ReferencedResources,
 ) -> Vec<Issue> {
@@ -79,27 +106,24 @@ pub(super) fn missing_references(
 }
 
 pub(super) fn missing_tags(tags: &[TagId], referenced: &ReferencedResources) -> Vec<Issue> {
-    let tags: Vec<_> = tags.iter().copied().map(Some).collect();
-    missing_items("tags", "tag", &tags, &referenced.tags)
+    missing_items("tags", "tag", tags, &referenced.tags)
 }
 
 pub(super) fn missing_members(
     members: &[WorkspaceMemberId],
     referenced: &ReferencedResources,
 ) -> Vec<Issue> {
-    let members: Vec<_> = members.iter().copied().map(Some).collect();
-    missing_items("members", "workspace member", &members, &referenced.members)
+    missing_items("members", "workspace member", members, &referenced.members)
 }
 
 /// Returns an issue for each item of a list that `known` lacks.
 fn missing_items<T: Copy + Eq + Hash, V>(
     field: &str,
     noun: &str,
-    items: &[Option<T>],
+    items: &[T],
     known: &HashMap<T, V>,
 ) -> Vec<Issue> {
-    let missing = |item: &Option<T>| item.is_some_and(|id| !known.contains_key(&id));
-    let indexed = items.iter().enumerate().filter(|(_, item)| missing(item));
+    let indexed = items.iter().enumerate().filter(|(_, id)| !known.contains_key(id));
     indexed.map(|(index, _)| unknown_item(field, index, noun)).collect()
 }
 

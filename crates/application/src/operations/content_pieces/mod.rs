@@ -6,7 +6,7 @@ mod missing_references;
 mod order_keys;
 
 use galley_api_types::content_piece::ReferencedResources;
-use galley_api_types::problem::{Issue, Step};
+use galley_api_types::problem::Step;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
@@ -14,7 +14,7 @@ use galley_storage::content_pieces::{self, View};
 use galley_storage::{Tx, WriteTx};
 pub use in_transaction::*;
 pub use list::{PageStart, PieceListRequest, PiecePage, list};
-pub use missing_references::RequestReferences;
+pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 
@@ -132,30 +132,4 @@ pub async fn get(
         Ok(PieceView { piece, referenced })
     };
     caller.read("content_pieces.get", read).await
-}
-
-/// Returns issues for the references of a request to missing resources.
-pub async fn missing_references(
-    caller: &Caller,
-    references: RequestReferences,
-) -> Result<Vec<Issue>, Error> {
-    let scope = caller.scope();
-    let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;
-    caller.read_current("content_pieces.missing_references", read).await
-}
-
-/// Returns issues for the references of several requests to missing resources.
-pub async fn missing_references_of_several(
-    caller: &Caller,
-    references: Vec<RequestReferences>,
-) -> Result<Vec<Vec<Issue>>, Error> {
-    let scope = caller.scope();
-    let read = async move |tx: &Tx<'_>| {
-        let mut missing = Vec::with_capacity(references.len());
-        for references in &references {
-            missing.push(references.missing(tx, &scope).await?);
-        }
-        Ok(missing)
-    };
-    caller.read_current("content_pieces.missing_references", read).await
 }

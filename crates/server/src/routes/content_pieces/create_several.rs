@@ -1,30 +1,20 @@
 //! `POST /content-pieces/batch`
 
-use axum::extract::State;
-use axum::response::Response;
+use galley_api_types::content_piece::NewContentPieces;
 use galley_api_types::problem::Step;
-use galley_api_types::schemas;
-use galley_application::operations::content_pieces;
-use galley_application::operations::content_pieces::StoredPiece;
-use galley_application::{Caller, Error, Respond};
+use galley_api_types::request::{Fields, RequestBody};
+use galley_application::operations::content_pieces::{self, NewContentPiece, StoredPiece};
+use galley_application::{Caller, Error, Rejection};
 use galley_domain::{ContentPieceId, Invalid};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::create::{self, ParsedPiece};
-use super::schema;
-use crate::app::App;
-use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::actor::WriteContentPieces;
 use crate::extract::body::JsonBody;
-use crate::extract::fields::{Fields, objects};
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::json;
-use crate::extract::query::Query;
-use crate::problem::Problem;
-use crate::respond::created;
-
-/// The limit on pieces in one request.
-const PIECES_MAX: usize = 100;
+use crate::routes::content_pieces::create::{self, ParsedPiece};
+use crate::routes::prelude::*;
 
 /// The created pieces.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,7 +39,7 @@ struct CreatedPiece {
     post,
     path = "/content-pieces/batch",
     operation_id = "createContentPieces",
-    request_body = schema::NewContentPieces,
+    request_body = NewContentPieces,
     responses(
         (status = 201, body = CreatedPiecesBody),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
@@ -69,8 +59,7 @@ pub(crate) async fn handle(
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
     fields.add_issues(query.into_issues());
-    let drafts = reject_all(actor.caller(), fields, drafts).await?;
-    let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
+    let new = finish(actor.caller(), fields, drafts).await?;
     let respond = Respond::new(|stored: &Vec<StoredPiece>| {
         let pieces = stored.iter().map(|stored| CreatedPiece { id: stored.piece.id }).collect();
         created::created_several(&CreatedPiecesBody { pieces })
@@ -80,19 +69,14 @@ pub(crate) async fn handle(
     Ok(created::respond(response))
 }
 
-/// Returns the path of a piece in the request body.
-fn path_of_piece(index: usize) -> [Step; 2] {
-    [Step::Field("pieces".to_owned()), Step::Item(index)]
-}
-
 fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     let JsonBody { mut fields, bytes } = body;
-    let Some(objects) = fields.required("pieces", objects(PIECES_MAX)) else {
+    let Ok(NewContentPieces { pieces }) = NewContentPieces::parse(&mut fields) else {
         return (fields, Vec::new());
     };
     // Each piece keeps its own JSON text, as custom data is stored with its numbers as written.
     let texts = json::texts_of_items(&bytes, "pieces");
-    let drafts = objects.into_iter().zip(texts).map(|(object, text)| {
+    let drafts = pieces.0.into_iter().zip(texts).map(|(object, text)| {
         let bytes = bytes.slice_ref(text.as_bytes());
         create::read(app, JsonBody { fields: Fields::new(object), bytes }, false)
     });
@@ -100,22 +84,24 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     (fields, drafts)
 }
 
-/// Returns the drafts, or rejects the request with the issues of all pieces. The issues include
+/// Returns the pieces, or rejects the request with the issues of all pieces. The issues include
 /// references that don't exist.
-async fn reject_all(
+async fn finish(
     caller: &Caller,
-    mut fields: Fields,
+    fields: Fields,
     drafts: Vec<ParsedPiece>,
-) -> Result<Vec<ParsedPiece>, Error> {
-    if fields.has_issues() || drafts.iter().any(|draft| draft.fields.has_issues()) {
-        let references = drafts.iter().map(|draft| draft.references.clone()).collect();
-        let missing = content_pieces::missing_references_of_several(caller, references).await?;
-        for (index, (draft, missing)) in drafts.into_iter().zip(missing).enumerate() {
-            let issues = draft.fields.into_issues().into_iter().chain(missing);
-            fields.add_issues(issues.map(|issue| issue.prefixed(&path_of_piece(index))).collect());
-        }
-        fields.finish()?;
-        return Ok(Vec::new());
+) -> Result<Vec<NewContentPiece>, Error> {
+    let has_issues = |draft: &ParsedPiece| draft.new.is_err() || draft.fields.has_issues();
+    if !fields.has_issues() && !drafts.iter().any(has_issues) {
+        return Ok(drafts.into_iter().filter_map(|draft| draft.new.ok()).collect());
     }
-    Ok(drafts)
+    let (issues_of_pieces, references): (Vec<_>, Vec<_>) =
+        drafts.into_iter().map(|draft| draft.fields.into_findings()).unzip();
+    let missing = content_pieces::missing_references_of_several(caller, references).await?;
+    let (mut issues, _) = fields.into_findings();
+    for (index, (own, missing)) in issues_of_pieces.into_iter().zip(missing).enumerate() {
+        let place = [Step::Field("pieces".to_owned()), Step::Item(index)];
+        issues.extend(own.into_iter().chain(missing).map(|issue| issue.prefixed(&place)));
+    }
+    Err(Rejection::of_issues(issues).into())
 }

@@ -1,13 +1,11 @@
 //! `DELETE /content-pieces?id=`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::VersionPrecondition;
 use galley_application::operations::content_pieces;
 use galley_domain::ContentPieceId;
 
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentPieces};
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -23,7 +21,6 @@ use crate::respond::response;
     params(("id" = schemas::ContentPieceId, Query)),
 )]
 pub(crate) async fn handle(
-    _: State<App>,
     actor: Actor<WriteContentPieces>,
     expected: VersionPrecondition,
     mut query: Query,

@@ -4,14 +4,15 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
+use galley_api_types::request::RequestBody;
+use galley_api_types::workspace_member::InviteAcceptance;
+use galley_application::Rejection;
 use galley_application::operations::invites::{self, AcceptInviteRequest};
 use galley_domain::access_token::AccessToken;
-use galley_domain::people::{FullName, Username};
 
 use super::schema;
 use crate::app::App;
 use crate::extract::body::{JsonBody, UnauthenticatedBody};
-use crate::extract::fields::text;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::problem::Problem;
 use crate::respond::created::REPLAYED;
@@ -27,7 +28,7 @@ use crate::respond::response;
     post,
     path = "/invites/accept",
     operation_id = "acceptInvite",
-    request_body = schema::Acceptance,
+    request_body = InviteAcceptance,
     responses(
         (status = 200, body = schema::AcceptedInviteSchema),
         (status = 404, description = "not_found"),
@@ -40,10 +41,10 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     UnauthenticatedBody(JsonBody { mut fields, .. }): UnauthenticatedBody,
 ) -> Result<Response, Problem> {
-    let code = fields.required("code", text(Ok::<String, _>));
-    let username = fields.required("username", text(Username::parse));
-    let full_name = fields.required("fullName", text(FullName::parse));
-    let (code, username, full_name) = fields.finish_with((code, username, full_name))?;
+    let acceptance = InviteAcceptance::parse(&mut fields);
+    let Ok(InviteAcceptance { code, username, full_name }) = acceptance else {
+        return Err(Rejection::of_issues(fields.into_findings().0).into());
+    };
     let token = match key.into_text() {
         Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),
         None => app.environment().new_access_token(),

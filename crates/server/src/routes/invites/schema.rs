@@ -6,22 +6,6 @@ use galley_api_types::schemas;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The acceptance of an invite.
-#[derive(ToSchema)]
-#[schema(as = InviteAcceptance, rename_all = "camelCase")]
-pub(super) struct Acceptance {
-    /// The code in the link of the invite's mail.
-    #[schema(example = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg")]
-    code: String,
-    /// The short name of a new user: 1 to 64 characters, without white space or control characters.
-    /// It is unique in the installation, regardless of case.
-    #[schema(value_type = schemas::Username)]
-    username: String,
-    /// The display name of a new user, without control characters.
-    #[schema(value_type = schemas::FullName)]
-    full_name: String,
-}
-
 /// The form of the invite page.
 #[derive(ToSchema)]
 #[schema(as = InviteForm, rename_all = "camelCase")]

@@ -1,24 +1,16 @@
 //! `PUT /content-pieces/sources`
 
-use axum::extract::State;
-use axum::response::Response;
-use galley_api_types::problem::{Issue, Step};
+use galley_api_types::import_source::{ContentPieceSourcesUpdate, NewImportSource};
+use galley_api_types::problem::Step;
+use galley_api_types::request::{Fields, RequestBody};
+use galley_application::Error;
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_domain::import_source::{ImportSource, SourceHash};
-use galley_domain::variant::VariantRef;
-use galley_domain::{ContentPieceId, Invalid};
-use serde_json::{Map, Value};
+use galley_domain::import_source::ImportSource;
 
-use super::schema;
-use crate::app::App;
-use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::actor::WriteContentPieces;
 use crate::extract::body::JsonBody;
-use crate::extract::fields::{Fields, known_reference, objects, text};
-use crate::problem::Problem;
-use crate::respond::response;
-
-/// The limit on sources in one request.
-const SOURCES_MAX: usize = 100;
+use crate::extract::request;
+use crate::routes::prelude::*;
 
 /// Record the sources of content pieces
 ///
@@ -28,46 +20,35 @@ const SOURCES_MAX: usize = 100;
     put,
     path = "/content-pieces/sources",
     operation_id = "updateContentPieceSources",
-    request_body = schema::ContentPieceSourcesUpdate,
+    request_body = ContentPieceSourcesUpdate,
     responses((status = 400, description = "unknown_reference")),
 )]
 pub(crate) async fn handle(
-    _: State<App>,
     actor: Actor<WriteContentPieces>,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let objects = fields.required("sources", objects(SOURCES_MAX)).unwrap_or_default();
-    let mut new = Vec::with_capacity(objects.len());
+    let parsed = ContentPieceSourcesUpdate::parse(&mut fields);
+    let objects = request::finish(actor.caller(), fields, parsed).await?.sources.0;
+    let (mut new, mut issues) = (Vec::with_capacity(objects.len()), Vec::new());
     for (index, object) in objects.into_iter().enumerate() {
-        match read(object) {
-            Ok(source) => new.push(source),
-            Err(issues) => {
+        let mut fields = Fields::new(object);
+        match NewImportSource::parse(&mut fields) {
+            Ok(source) => new.push(NewSource {
+                piece: source.content_piece_id,
+                variant: source.variant,
+                source: ImportSource {
+                    source_hash: source.source_hash,
+                    imported_hash: source.imported_hash,
+                },
+            }),
+            Err(_) => {
                 let place = [Step::Field("sources".to_owned()), Step::Item(index)];
-                fields.add_issues(issues.into_iter().map(|issue| issue.prefixed(&place)).collect());
+                let (own, _) = fields.into_findings();
+                issues.extend(own.into_iter().map(|issue| issue.prefixed(&place)));
             }
         }
     }
-    fields.finish()?;
+    Error::reject_issues(issues)?;
     import_sources::save(actor.caller(), new).await?;
     Ok(response::no_content())
-}
-
-fn read(object: Map<String, Value>) -> Result<NewSource, Vec<Issue>> {
-    let mut fields = Fields::new(object);
-    let piece =
-        fields.required("contentPieceId", known_reference::<ContentPieceId>("content piece"));
-    let variant = fields.optional("variant", known_reference::<VariantRef>("variant"));
-    let source_hash = fields.required("sourceHash", text(hash));
-    let imported_hash = fields.required("importedHash", text(hash));
-    match (piece, source_hash, imported_hash) {
-        (Some(piece), Some(source_hash), Some(imported_hash)) if !fields.has_issues() => {
-            let source = ImportSource { source_hash, imported_hash };
-            Ok(NewSource { piece, variant, source })
-        }
-        _ => Err(fields.into_issues()),
-    }
-}
-
-fn hash(text: String) -> Result<SourceHash, Invalid> {
-    SourceHash::parse(text)
 }

@@ -1,5 +1,0 @@
-//! `/webhooks/deliveries`.
-
-pub(crate) mod list;
-pub(crate) mod retry;
-mod schema;
