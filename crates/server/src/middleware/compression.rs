@@ -12,6 +12,8 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
+use crate::respond::response::UncompressedSize;
+
 /// The size from which a body is compressed, in bytes.
 const MIN_SIZE: u16 = 1_024;
 
@@ -33,8 +35,8 @@ pub(crate) async fn compress(
 
 /// Compresses a body while it is sent, and gives the coding an entity tag of its own.
 async fn encode(accepted: HeaderValue, response: Response) -> Response {
-    let is_small = |size: u64| size < u64::from(MIN_SIZE);
-    if response.body().size_hint().exact().is_some_and(is_small) {
+    let size = response.body().size_hint().exact();
+    if size.is_some_and(|size| size < u64::from(MIN_SIZE)) {
         return response;
     }
     let mut accept_request = axum::http::Request::new(());
@@ -53,6 +55,9 @@ async fn encode(accepted: HeaderValue, response: Response) -> Response {
         .compress_when(is_compressible);
     let Ok(compressed) = service.oneshot(accept_request).await;
     let mut response = compressed.map(Body::new);
+    if let Some(size) = size {
+        response.extensions_mut().insert(UncompressedSize(size));
+    }
     let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
     let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
     // Two content codings of a representation differ in their bytes, so they need different tags.

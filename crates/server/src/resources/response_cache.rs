@@ -29,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use crate::resources::request_memory::WorkspaceMemory;
 use crate::resources::token_cache::{CachedToken, TokenCache};
+use crate::respond::response::UncompressedSize;
 
 /// The cacheable routes: their responses depend only on the database, the token and the address,
 /// and the data version covers the tables that they read.
@@ -298,9 +299,11 @@ impl ResponseCache {
     }
 }
 
-/// Returns true if a response can be cached.
+/// Returns true if a response can be cached. A body that is compressed while it is sent counts with
+/// its size before the compression.
 pub(crate) fn is_cacheable(response: &Response) -> bool {
-    let size = response.body().size_hint().exact();
+    let uncompressed = response.extensions().get().map(|&UncompressedSize(size)| size);
+    let size = uncompressed.or_else(|| response.body().size_hint().exact());
     response.status() == StatusCode::OK && size.is_some_and(|size| size <= BODY_LIMIT)
 }
 

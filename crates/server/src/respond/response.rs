@@ -13,6 +13,10 @@ use crate::respond::entity_tag::entity_tag;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HasReservation;
 
+/// The size of a compressed response's body before its compression, as an extension of the response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UncompressedSize(pub(crate) u64);
+
 /// Returns 200 with a list, or with a resource without a version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
     resource(0, body)

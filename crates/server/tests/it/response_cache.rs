@@ -223,6 +223,30 @@ async fn unchanged_resources_are_served_from_the_cache(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn compressed_responses_are_served_from_the_cache(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut piece = service.piece("a");
+    piece["content"] = json!(format!("<p>{}</p>", "compressible ".repeat(400)));
+    let id = service.create("/content-pieces", &piece).await;
+    let path = format!("/content-pieces?id={id}&content=true");
+    for coding in ["gzip", "br"] {
+        let get = async || {
+            let request = service.request(Method::GET, &path).bearer_auth(&service.home.token);
+            TestResponse::of(request.header("accept-encoding", coding)).await
+        };
+        let first = get().await;
+        assert_eq!(first.header("content-encoding"), coding);
+        assert_eq!(get().await.body, first.body);
+        service.statements.take();
+        let cached = get().await;
+        assert_eq!(read(&service), lookups_of_a_cached_read(&service), "{coding}");
+        assert_eq!(cached.body, first.body);
+        assert_eq!(cached.header("content-encoding"), coding);
+        assert_eq!(cached.header("etag"), first.header("etag"));
+    }
+}
+
+#[on_both_engines]
 async fn cached_responses_are_not_served_to_ended_tokens(store: TestStore) {
     let service = Service::start(store).await;
     let id = service.create("/content-pieces", &service.piece("a")).await;
