@@ -139,6 +139,11 @@ impl Rejection {
         Self { issues, ..Self::new(reason, detail) }
     }
 
+    /// Creates a rejection for an issue of one field or parameter.
+    pub fn of_field(name: &str, invalid: &Invalid) -> Self {
+        Self::of_issues(vec![Issue::new(vec![Step::Field(name.to_owned())], invalid)])
+    }
+
     /// Rejects a request that names an event after the newest one.
     pub fn after_beyond_newest(newest: i64) -> Self {
         let detail = format!("the newest event has the sequence {newest}");
@@ -151,8 +156,7 @@ impl Rejection {
         let message = format!(
             "makes the response exceed {bytes} bytes: request fewer items, or less of each"
         );
-        let place = vec![Step::Field(parameter.to_owned())];
-        Self::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))])
+        Self::of_field(parameter, &Invalid::new("too_long", message))
     }
 
     /// Rejects a request for a resource that does not exist in this workspace.

@@ -1,8 +1,8 @@
 //! The state that all handlers share.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use galley_application::default_limits;
@@ -23,7 +23,6 @@ use crate::resources::request_memory::WorkspaceMemory;
 use crate::resources::response_cache::ResponseCache;
 use crate::resources::stream_limit::{StreamLimiter, StreamPermit};
 use crate::resources::token_cache::TokenCache;
-use crate::respond::response::StaticFile;
 
 /// The limits and settings of the HTTP service.
 #[derive(Debug, Clone)]
@@ -97,7 +96,6 @@ struct AppParts {
     cpu_pool: CpuPool,
     request_memory: WorkspaceMemory,
     response_memory: WorkspaceMemory,
-    openapi_document: OnceLock<&'static LazyLock<StaticFile>>,
     overload: OverloadDetector,
     rejected_credentials: LogLimit<Option<IpAddr>>,
 }
@@ -154,7 +152,6 @@ impl App {
             cpu_pool: CpuPool::default(),
             request_memory: WorkspaceMemory::new(request_memory),
             response_memory: WorkspaceMemory::new(response_memory),
-            openapi_document: OnceLock::new(),
             overload: OverloadDetector::new(),
             rejected_credentials: LogLimit::default(),
         }))
@@ -243,16 +240,6 @@ impl App {
     /// Returns the memory budget of responses until they are sent.
     pub(crate) fn response_memory(&self) -> &WorkspaceMemory {
         &self.0.response_memory
-    }
-
-    /// Returns the OpenAPI document.
-    pub(crate) fn openapi_document(&self) -> &'static StaticFile {
-        self.0.openapi_document.get().expect("the router provides the document")
-    }
-
-    /// Sets the OpenAPI document. The router calls this, as it knows all routes.
-    pub(crate) fn set_openapi_document(&self, document: &'static LazyLock<StaticFile>) {
-        let _ = self.0.openapi_document.set(document);
     }
 
     /// Returns the overload detector.

@@ -44,6 +44,19 @@ pub(crate) trait HandlerArgument {
     fn add_facts(facts: &mut HandlerFacts);
 }
 
+/// Describes arguments of handlers by the facts that they add.
+macro_rules! arguments {
+    ($($(@$generic:ident)? $argument:ty: $($fact:ident),*;)*) => {$(
+        impl$(<$generic>)? $crate::describe::HandlerArgument for $argument {
+            #[allow(unused_variables, reason = "an argument may add no facts")]
+            fn add_facts(facts: &mut $crate::describe::HandlerFacts) {
+                $(facts.$fact = true;)*
+            }
+        }
+    )*};
+}
+pub(crate) use arguments;
+
 impl<S> HandlerArgument for State<S> {
     fn add_facts(facts: &mut HandlerFacts) {
         facts.service = true;

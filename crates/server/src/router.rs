@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::middleware::from_fn;
+use axum::response::Response;
 use galley_application::Reason;
 use serde_json::Value;
 
@@ -12,11 +13,10 @@ use crate::describe::{Endpoints, endpoints};
 use crate::middleware::cors;
 use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
-use crate::respond::response::StaticFile;
+use crate::respond::response::{self, StaticFile};
 use crate::routes::{
-    content_groups, content_pieces, docs, events, home, invites, openapi, problems, profile, roles,
-    service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
-    workspace_memberships,
+    content_groups, content_pieces, docs, events, home, invites, problems, profile, roles, service,
+    tags, tokens, variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
 };
 
 /// The OpenAPI document as it is served, built at the first request.
@@ -37,9 +37,21 @@ pub fn openapi_document() -> Value {
     crate::openapi::complete(api, &facts)
 }
 
+/// Get the OpenAPI document
+///
+/// Returns an OpenAPI 3.1 document of this API.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "getOpenapi",
+    responses((status = 200, body = Object, example = json!({
+        "openapi": "3.1.0", "info": {"title": "Galley", "version": "0.1.0"}, "paths": {}
+    }))),
+)]
+async fn get_openapi() -> Response {
+    response::file(&OPENAPI)
+}
+
 /// Creates the router of the service.
 pub(crate) fn router(app: App) -> Router {
-    app.set_openapi_document(&OPENAPI);
     let origins = app.limits().cors_origins.clone();
     let routes = routes().with_state(app);
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
@@ -48,14 +60,14 @@ pub(crate) fn router(app: App) -> Router {
 /// Returns every handler. Its `#[utoipa::path]` states its path and method.
 fn table() -> Endpoints<App> {
     endpoints![
-        content_pieces::get::handle,
+        content_pieces::get,
         content_pieces::create::handle,
         content_pieces::create_several::handle,
         content_pieces::update::handle,
-        content_pieces::delete::handle,
+        content_pieces::delete,
         content_pieces::list::handle,
-        content_pieces::sources::list::handle,
-        content_pieces::sources::update::handle,
+        content_pieces::sources::list,
+        content_pieces::sources::update,
         content_groups::get,
         content_groups::create,
         content_groups::update,
@@ -106,7 +118,7 @@ fn table() -> Endpoints<App> {
         home::page,
         service::health,
         service::ready,
-        openapi::handle,
+        get_openapi,
         docs::page,
         docs::asset,
         problems::list,

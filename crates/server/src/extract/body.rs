@@ -14,7 +14,7 @@ use percent_encoding::percent_decode;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 use crate::extract::json;
 use crate::problem::Problem;
 use crate::resources::overload;
@@ -51,11 +51,7 @@ impl JsonBody {
     }
 }
 
-impl HandlerArgument for JsonBody {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.body = true;
-    }
-}
+arguments! { JsonBody: body; }
 
 /// The small JSON body of an unauthenticated client. Parsed JSON takes many times the memory of its
 /// text.
@@ -70,11 +66,7 @@ impl FromRequest<App> for UnauthenticatedBody {
     }
 }
 
-impl HandlerArgument for UnauthenticatedBody {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.body = true;
-    }
-}
+arguments! { UnauthenticatedBody: body; }
 
 /// The fields of a form that a browser submits (`application/x-www-form-urlencoded`), each once.
 #[derive(Debug)]
@@ -112,11 +104,7 @@ impl FromRequest<App> for FormBody {
     }
 }
 
-impl HandlerArgument for FormBody {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.form = true;
-    }
-}
+arguments! { FormBody: form; }
 
 /// The expected media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

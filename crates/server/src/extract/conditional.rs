@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use galley_application::VersionPrecondition;
 
 use crate::app::App;
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 use crate::problem::Problem;
 use crate::respond::entity_tag::tags;
 
@@ -25,11 +25,7 @@ impl FromRequestParts<App> for VersionPrecondition {
     }
 }
 
-impl HandlerArgument for VersionPrecondition {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.if_match = true;
-    }
-}
+arguments! { VersionPrecondition: if_match; }
 
 /// Returns the version in a strong tag.
 fn version(tag: &str) -> Option<i64> {

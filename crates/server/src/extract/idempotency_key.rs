@@ -3,11 +3,10 @@
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use galley_api_types::problem::{Issue, Step};
 use galley_application::{IdempotentRequest, Rejection};
 use galley_domain::Invalid;
 
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 use crate::problem::Problem;
 
 const HEADER: &str = "idempotency-key";
@@ -49,15 +48,10 @@ impl IdempotencyKey {
     }
 }
 
-impl HandlerArgument for IdempotencyKey {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.idempotent = true;
-    }
-}
+arguments! { IdempotencyKey: idempotent; }
 
 fn rejected() -> Problem {
     let invalid =
         Invalid::new("invalid_string", "must be sent once and have 1 to 255 ASCII characters");
-    let issue = Issue::new(vec![Step::Field("Idempotency-Key".to_owned())], &invalid);
-    Rejection::of_issues(vec![issue]).into()
+    Rejection::of_field("Idempotency-Key", &invalid).into()
 }

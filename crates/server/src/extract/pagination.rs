@@ -68,11 +68,6 @@ impl PageRequest {
         self.offset(has_cursor) + ITEM_COST * self.per_page > INLINE_COST_MAX
     }
 
-    /// Returns true if reading the page takes long at any offset.
-    pub(crate) fn is_large(self) -> bool {
-        ITEM_COST * self.per_page > INLINE_COST_MAX
-    }
-
     /// Removes the extra item. Returns the last shown item if there is a next page.
     pub(crate) fn truncate<T>(self, items: &mut Vec<T>) -> Option<&T> {
         let shown = usize::try_from(self.per_page).unwrap_or(usize::MAX);

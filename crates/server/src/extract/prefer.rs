@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use galley_application::StalenessBound;
 use galley_storage::Database;
 
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -67,11 +67,7 @@ impl Prefer {
     }
 }
 
-impl HandlerArgument for Prefer {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.prefer = true;
-    }
-}
+arguments! { Prefer: prefer; }
 
 /// Returns the staleness bound of a request. It is empty without a replica.
 pub(crate) fn staleness_bound(headers: &HeaderMap, database: &Database) -> StalenessBound {

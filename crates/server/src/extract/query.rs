@@ -13,7 +13,7 @@ use galley_domain::variant::VariantRef;
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 use crate::problem::Problem;
 
 /// The parameters of a query, and the issues so far.
@@ -32,11 +32,7 @@ impl FromRequestParts<App> for Query {
     }
 }
 
-impl HandlerArgument for Query {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.query = true;
-    }
-}
+arguments! { Query: query; }
 
 impl Query {
     /// Parses the query of a request to `path`.

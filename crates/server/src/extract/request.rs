@@ -15,7 +15,7 @@ use galley_application::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::{HandlerArgument, HandlerFacts, arguments};
 use crate::extract::body::JsonBody;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::pagination::{self, PageRequest};
@@ -119,12 +119,7 @@ impl<B: Send> FromRequest<App> for ActionRequest<B> {
     }
 }
 
-impl<B> HandlerArgument for ActionRequest<B> {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.idempotent = true;
-        facts.body = true;
-    }
-}
+arguments! { @B ActionRequest<B>: idempotent, body; }
 
 /// A request to change a resource.
 #[derive(Debug)]
@@ -164,13 +159,7 @@ impl<B: Send> FromRequest<App> for ChangeRequest<B> {
     }
 }
 
-impl<B> HandlerArgument for ChangeRequest<B> {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.prefer = true;
-        facts.if_match = true;
-        facts.body = true;
-    }
-}
+arguments! { @B ChangeRequest<B>: prefer, if_match, body; }
 
 /// A query with the parameter `id` alone.
 #[derive(Debug)]
@@ -187,11 +176,7 @@ impl<T: FromStr + Send> FromRequestParts<App> for IdQuery<T> {
     }
 }
 
-impl<T> HandlerArgument for IdQuery<T> {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.query = true;
-    }
-}
+arguments! { @T IdQuery<T>: query; }
 
 /// A query for a page of a list that is sorted by id.
 #[derive(Debug)]
@@ -242,8 +227,4 @@ impl<T: FromStr> FromRequestParts<App> for IdListQuery<T> {
     }
 }
 
-impl<T> HandlerArgument for IdListQuery<T> {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.query = true;
-    }
-}
+arguments! { @T IdListQuery<T>: query; }

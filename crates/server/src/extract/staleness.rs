@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use galley_application::StalenessBound;
 
 use crate::app::App;
-use crate::describe::{HandlerArgument, HandlerFacts};
+use crate::describe::arguments;
 
 impl FromRequestParts<App> for StalenessBound {
     type Rejection = Infallible;
@@ -17,8 +17,4 @@ impl FromRequestParts<App> for StalenessBound {
     }
 }
 
-impl HandlerArgument for StalenessBound {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.allows_stale = true;
-    }
-}
+arguments! { StalenessBound: allows_stale; }

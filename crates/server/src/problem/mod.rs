@@ -47,7 +47,7 @@ impl Problem {
             title: texts.title,
             status: texts.status.as_u16(),
             detail,
-            code: code(texts.status),
+            code: &code(texts.status),
             message: detail,
             reason: reason.as_str(),
             issues,
@@ -146,23 +146,9 @@ fn storage_failure(error: &storage::Error) -> Rejection {
 }
 
 /// Returns the status in words, for existing clients of this API.
-fn code(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::BAD_REQUEST => "BAD_REQUEST",
-        StatusCode::UNAUTHORIZED => "UNAUTHORIZED",
-        StatusCode::FORBIDDEN => "FORBIDDEN",
-        StatusCode::NOT_FOUND => "NOT_FOUND",
-        StatusCode::METHOD_NOT_ALLOWED => "METHOD_NOT_ALLOWED",
-        StatusCode::REQUEST_TIMEOUT => "REQUEST_TIMEOUT",
-        StatusCode::CONFLICT => "CONFLICT",
-        StatusCode::GONE => "GONE",
-        StatusCode::PRECONDITION_FAILED => "PRECONDITION_FAILED",
-        StatusCode::PAYLOAD_TOO_LARGE => "PAYLOAD_TOO_LARGE",
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "UNSUPPORTED_MEDIA_TYPE",
-        StatusCode::UNPROCESSABLE_ENTITY => "UNPROCESSABLE_CONTENT",
-        StatusCode::TOO_MANY_REQUESTS => "TOO_MANY_REQUESTS",
-        StatusCode::SERVICE_UNAVAILABLE => "SERVICE_UNAVAILABLE",
-        StatusCode::INSUFFICIENT_STORAGE => "INSUFFICIENT_STORAGE",
-        _ => "INTERNAL_SERVER_ERROR",
+fn code(status: StatusCode) -> String {
+    match (status, status.canonical_reason()) {
+        (StatusCode::UNPROCESSABLE_ENTITY, _) => "UNPROCESSABLE_CONTENT".to_owned(),
+        (_, reason) => reason.unwrap_or("Internal Server Error").to_uppercase().replace(' ', "_"),
     }
 }

@@ -6,7 +6,6 @@ pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod home;
 pub(crate) mod invites;
-pub(crate) mod openapi;
 mod prelude;
 pub(crate) mod problems;
 pub(crate) mod profile;

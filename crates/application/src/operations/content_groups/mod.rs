@@ -5,7 +5,6 @@ mod list;
 use galley_api_types::content_group::{
     ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
 };
-use galley_api_types::problem::{Issue, Step};
 use galley_domain::content_group::{
     ContentGroup, ContentGroupName, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX,
 };
@@ -321,8 +320,7 @@ async fn move_target(
     if parents.contains(id) {
         let invalid =
             Invalid::new("circle", "must not name the group itself or a descendant of it");
-        let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
-        return Err(Rejection::of_issues(vec![issue]).into());
+        return Err(Rejection::of_field("ancestor", &invalid).into());
     }
     let height = content_groups::height(tx, scope.workspace, id).await?;
     check_depth(parents.groups().len() + 1 + height)?;
@@ -334,8 +332,7 @@ fn check_depth(depth: usize) -> Result<(), Error> {
         return Ok(());
     }
     let invalid = Invalid::new("too_deep", format!("would nest groups over {DEPTH_MAX} levels"));
-    let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
-    Err(Rejection::of_issues(vec![issue]).into())
+    Err(Rejection::of_field("ancestor", &invalid).into())
 }
 
 fn event_data(group: &ContentGroup, path: &GroupPath, children: &[ContentGroupId]) -> String {

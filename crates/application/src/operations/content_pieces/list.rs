@@ -1,7 +1,6 @@
 //! Lists of pieces.
 
 use galley_api_types::content_piece::ReferencedResources;
-use galley_api_types::problem::{Issue, Step};
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, Invalid, OrderKey, TagId};
@@ -159,7 +158,6 @@ async fn position_of(
     found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
         let message = "names a piece that does not exist; with this sort, use the Link header";
         let invalid = Invalid::new("invalid_cursor", message);
-        let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
-        Rejection::of_issues(vec![issue]).into()
+        Rejection::of_field("lastOrder", &invalid).into()
     })
 }

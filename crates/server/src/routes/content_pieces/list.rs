@@ -1,27 +1,82 @@
 //! `GET /content-pieces/list`
 
-use axum::extract::State;
-use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
+use galley_application::Rejection;
 use galley_application::operations::content_pieces::{
     self, PageStart, PieceListRequest, PiecePage,
 };
-use galley_application::{Rejection, StalenessBound};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::content_piece_list::{Position, Sort, SortKey};
 use galley_storage::content_pieces::size as viewed_size;
+use utoipa::{IntoParams, ToSchema};
 
-use super::format::{FormatParameters, ResponseFormat};
-use super::groups::GroupFilter;
-use super::schema::PieceListParameters;
-use crate::app::App;
-use crate::extract::actor::{Actor, ReadContentPieces};
+use crate::extract::actor::ReadContentPieces;
 use crate::extract::pagination::{self, PageRequest};
-use crate::extract::query::{Query, RequestedId};
-use crate::problem::Problem;
+use crate::extract::query::RequestedId;
 use crate::resources::overload;
-use crate::respond::{large_response, page_links, response};
+use crate::respond::{large_response, page_links};
+use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
+use crate::routes::content_pieces::groups::GroupFilter;
+use crate::routes::prelude::*;
+
+/// The query parameters of the list of pieces.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+struct PieceListParameters {
+    /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
+    /// The parameter may be repeated.
+    content_group_id: Option<String>,
+    /// Include the pieces in all groups below these groups.
+    #[param(default = false)]
+    subtree: Option<bool>,
+    /// List the pieces with exactly this slug.
+    slug: Option<String>,
+    /// List the pieces with this tag.
+    tag_id: Option<String>,
+    #[param(inline, default = "order")]
+    sort: Option<SortSchema>,
+    /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
+    #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
+    page: Option<i64>,
+    /// The limit on pieces in a page. With `content=true` it is at most 100.
+    #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
+    per_page: Option<i64>,
+    /// The `order` of a piece. The list continues after it.
+    #[param(pattern = "^([0-9A-Za-z]{5})*(?!0{5})[0-9A-Za-z]{5}$")]
+    last_order: Option<String>,
+    /// The cursor of the next page, from the `Link` header of the previous response.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
+    cursor: Option<String>,
+}
+
+/// The sort key of the list. A leading `-` reverses the order.
+#[derive(ToSchema)]
+#[schema(as = Sort)]
+#[expect(dead_code, reason = "only its description is used")]
+enum SortSchema {
+    #[schema(rename = "order")]
+    Order,
+    #[schema(rename = "-order")]
+    OrderDown,
+    #[schema(rename = "date")]
+    Date,
+    #[schema(rename = "-date")]
+    DateDown,
+    #[schema(rename = "createdAt")]
+    CreatedAt,
+    #[schema(rename = "-createdAt")]
+    CreatedAtDown,
+    #[schema(rename = "updatedAt")]
+    UpdatedAt,
+    #[schema(rename = "-updatedAt")]
+    UpdatedAtDown,
+    #[schema(rename = "title")]
+    Title,
+    #[schema(rename = "-title")]
+    TitleDown,
+}
 
 /// List content pieces
 ///
@@ -55,7 +110,7 @@ pub(crate) async fn handle(
     let sort = filters.sort;
     // No index covers a variant's overrides of the date or title.
     let sorts_all = variant.is_some() && matches!(sort.key, SortKey::Date | SortKey::Title);
-    let is_heavy = page.is_heavy(has_cursor) || sorts_all || page.is_large();
+    let is_heavy = page.is_heavy(has_cursor) || sorts_all;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
         groups: filters.groups,

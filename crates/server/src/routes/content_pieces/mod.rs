@@ -2,15 +2,72 @@
 
 pub(crate) mod create;
 pub(crate) mod create_several;
-pub(crate) mod delete;
 mod format;
-pub(crate) mod get;
 mod groups;
 mod input;
 pub(crate) mod list;
-mod schema;
 pub(crate) mod sources;
 pub(crate) mod update;
 
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_application::Rejection;
+use galley_application::operations::content_pieces::{self, PieceView};
+use galley_domain::ContentPieceId;
+use galley_storage::content_pieces::size as viewed_size;
+
+use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
+use crate::extract::query::RequestedId;
+use crate::respond::large_response;
+use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
+use crate::routes::prelude::*;
+
 /// The path of the resource.
-pub(crate) const PATH: &str = "/content-pieces";
+const PATH: &str = "/content-pieces";
+
+/// Get a content piece
+#[utoipa::path(
+    get, path = "/content-pieces", operation_id = "getContentPiece",
+    params(("id" = schemas::ContentPieceId, Query), FormatParameters),
+    responses((status = 200, body = ContentPieceBody<'_>)),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    actor: Actor<ReadContentPieces>,
+    staleness: StalenessBound,
+    mut query: Query,
+) -> Result<Response, Problem> {
+    let id = query.id::<ContentPieceId>();
+    let format = ResponseFormat::parse(&mut query);
+    let variant = query.variant();
+    query.finish()?;
+    let variant = variant.map(RequestedId::get).transpose()?;
+    let content = format.content.is_some();
+    let caller = actor.stale_caller(staleness);
+    let PieceView { piece: viewed, referenced } =
+        content_pieces::get(&caller, id.get()?, variant, content).await?;
+    let size = viewed_size(&viewed);
+    let space = large_response::reserve(&app, actor.workspace, size)?;
+    let (shown, space) = format.render(&app, vec![viewed], space, "contentFormat").await?;
+    let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
+    let made = large_response::json(&app, space, &one.body(&referenced))?;
+    let made = made.ok_or_else(|| {
+        Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
+    })?;
+    Ok(response::reserved_resource(one.piece.version, made))
+}
+
+/// Delete a content piece
+///
+/// A repeated request returns 404.
+#[utoipa::path(
+    delete, path = "/content-pieces", operation_id = "deleteContentPiece",
+    params(("id" = schemas::ContentPieceId, Query)),
+)]
+pub(crate) async fn delete(
+    actor: Actor<WriteContentPieces>,
+    expected: VersionPrecondition,
+    IdQuery(id): IdQuery<ContentPieceId>,
+) -> Result<Response, Problem> {
+    content_pieces::delete(actor.caller(), id, expected).await?;
+    Ok(response::no_content())
+}

@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::ACCEPT;
 use axum::http::request::Parts;
-use axum::response::sse::{Event, Sse};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::events::{self, VisibleEvent};
 use galley_application::{Error, Reason, Rejection};
 use galley_domain::Invalid;
@@ -66,8 +65,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
             Some(number) => Ok(Self { is_wanted, last_event_id: Some(number), socket }),
             None => {
                 let invalid = Invalid::new("invalid_number", "must be the sequence of an event");
-                let place = vec![Step::Field("Last-Event-ID".to_owned())];
-                Err(Rejection::of_issues(vec![Issue::new(place, &invalid)]).into())
+                Err(Rejection::of_field("Last-Event-ID", &invalid).into())
             }
         }
     }
@@ -93,12 +91,11 @@ struct EventStream {
     reader: Authentication,
     after: i64,
     ready: VecDeque<VisibleEvent>,
-    news: watch::Receiver<u64>,
+    commits: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    spoke: Instant,
     /// Completes when the client closes its side of the connection, which ends the stream.
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _place: StreamPermit,
+    _permit: StreamPermit,
 }
 
 /// Opens a stream of the events after `after`.
@@ -108,7 +105,7 @@ pub(super) fn open(
     after: i64,
     follow: StreamRequest,
 ) -> Result<Response, Problem> {
-    let Some(place) = app.stream_permit(reader.workspace) else {
+    let Some(permit) = app.stream_permit(reader.workspace) else {
         let detail = "too many event streams are open: retry later, or read pages";
         return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };
@@ -117,27 +114,26 @@ pub(super) fn open(
         reader,
         after,
         ready: VecDeque::new(),
-        news: app.database().subscribe_to_commits(),
+        commits: app.database().subscribe_to_commits(),
         stopping: app.stopping(),
-        spoke: Instant::now(),
         closed: Box::pin(async move {
             match follow.socket {
                 Some(socket) => socket.closed().await,
                 None => std::future::pending().await,
             }
         }),
-        _place: place,
+        _permit: permit,
     };
     let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
-        stream.spoke = Instant::now();
         Some((Ok::<_, Infallible>(event), stream))
     });
-    Ok(Sse::new(events).into_response())
+    let keep_alive = KeepAlive::new().interval(HEARTBEAT_INTERVAL);
+    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
 }
 
 impl EventStream {
-    /// Returns the next event or heartbeat, or `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(seen) = self.ready.pop_front() {
@@ -148,7 +144,7 @@ impl EventStream {
                 return Some(event);
             }
             // A commit during the read below then counts as a change.
-            self.news.mark_unchanged();
+            self.commits.mark_unchanged();
             match self.read().await {
                 Ok(Some(true)) => continue,
                 Ok(Some(false)) => {}
@@ -156,12 +152,9 @@ impl EventStream {
                 // The stream stays open, as the database may recover soon.
                 Err(error) => tracing::debug!(%error, "a stream could not be read"),
             }
-            if self.spoke.elapsed() >= HEARTBEAT_INTERVAL {
-                return Some(Event::default().comment(""));
-            }
             let pause = self.pause();
             tokio::select! {
-                _ = self.news.changed() => {}
+                _ = self.commits.changed() => {}
                 () = &mut self.closed => return None,
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
                 () = tokio::time::sleep(pause) => {}
