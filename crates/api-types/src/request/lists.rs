@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{FieldContext, FieldValue, Parsed, RequestBody, all};
+use super::fields::{FieldContext, FieldValue, Parsed, RequestBody, all};
 use crate::schemas;
 
 /// Identifiers of resources that must exist, each once. An object with an `id` counts as its

@@ -23,7 +23,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
+use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
 use crate::schemas;
 
 /// The pattern of one line without control characters.
@@ -167,8 +167,8 @@ impl FieldValue for bool {
     }
 }
 
-/// Implements [`ResourceId`] for identifiers and, for those with a noun, [`FieldValue`]: a reference
-/// to a resource that must exist.
+/// Implements [`ResourceId`] for identifiers. For those with a noun, implements [`FieldValue`] as
+/// well: a reference to a resource that must exist.
 macro_rules! ids {
     ($($type:ident $(: $of:ident = $noun:literal)?;)*) => {$(
         impl ResourceId for $type {

@@ -13,7 +13,7 @@ use crate::respond::entity_tag::entity_tag;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HasReservation;
 
-/// The size of a compressed response's body before its compression, as an extension of the response.
+/// The size of a body before its compression, as an extension of the response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UncompressedSize(pub(crate) u64);
 

@@ -77,8 +77,8 @@ impl Database {
         &self.engine
     }
 
-    // Each `async fn` that a closure passes through holds it twice, so its size would double at each
-    // level, and the future would be copied whole several times. So these functions box it first.
+    // Each `async fn` that a closure passes through holds it twice, so the future's size would
+    // double at each level, and it is copied several times. So these functions box the closure.
 
     /// Runs `operation` in a read transaction. It may run twice.
     ///
