@@ -1,5 +1,7 @@
 //! Responses that may be large: their memory is reserved before they are built.
 
+use std::io;
+
 use axum::body::Bytes;
 use axum::response::Response;
 use galley_application::Rejection;
@@ -27,12 +29,23 @@ pub(crate) fn reserve(
 /// the limit on bytes of a page.
 pub(crate) fn json(
     app: &App,
-    mut reservation: WorkspaceReservation,
+    reservation: WorkspaceReservation,
     body: &impl Serialize,
 ) -> Result<Option<Bytes>, Overloaded> {
-    let Some(bytes) = ResponseBuffer::serialize(body, app.limits().response_size_limit) else {
+    written(app, reservation, |out| Ok(serde_json::to_writer(out, body)?))
+}
+
+/// Like [`json`], for a body that `write` writes.
+pub(crate) fn written(
+    app: &App,
+    mut reservation: WorkspaceReservation,
+    write: impl FnOnce(&mut ResponseBuffer) -> io::Result<()>,
+) -> Result<Option<Bytes>, Overloaded> {
+    let mut buffer = ResponseBuffer::new(app.limits().response_size_limit);
+    if write(&mut buffer).is_err() {
         return Ok(None);
-    };
+    }
+    let bytes = buffer.into_bytes();
     reservation.resize(bytes.len())?;
     Ok(Some(reservation.attach(bytes)))
 }
@@ -53,35 +66,35 @@ pub(crate) fn resource(
 }
 
 /// A writer that fails beyond a number of bytes.
-struct ResponseBuffer {
+pub(crate) struct ResponseBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
 
 impl ResponseBuffer {
-    /// Returns the JSON of a body, if it has at most `limit` bytes.
-    fn serialize(body: &impl Serialize, limit: usize) -> Option<Vec<u8>> {
-        let mut writer = Self { bytes: Vec::with_capacity(1_024), limit };
-        serde_json::to_writer(&mut writer, body).ok()?;
-        let mut bytes = writer.bytes;
+    fn new(limit: usize) -> Self {
+        Self { bytes: Vec::with_capacity(1_024), limit }
+    }
+
+    fn into_bytes(mut self) -> Vec<u8> {
         // A small body is sent soon, so its spare capacity does not matter.
-        if bytes.len() > UNCOUNTED {
-            bytes.shrink_to_fit();
+        if self.bytes.len() > UNCOUNTED {
+            self.bytes.shrink_to_fit();
         }
-        Some(bytes)
+        self.bytes
     }
 }
 
-impl std::io::Write for ResponseBuffer {
-    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+impl io::Write for ResponseBuffer {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + more.len() > self.limit {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.bytes.extend_from_slice(more);
         Ok(more.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -173,7 +173,7 @@ impl StoredPiece {
     /// Returns the representation that GET responds with.
     pub fn body(&self) -> ContentPieceBody<'_> {
         let description = self.piece.fields.description.as_ref().map(Description::as_str);
-        ContentPieceBody::new(&self.piece, &self.referenced, description, None)
+        ContentPieceBody::new(&self.piece, &self.referenced, description)
     }
 }
 

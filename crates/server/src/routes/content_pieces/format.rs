@@ -1,11 +1,12 @@
 //! The output format of a piece's content and description.
 
+use std::io::{self, Write};
+
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
-use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
@@ -93,7 +94,7 @@ impl ResponseFormat {
             let show_one = |(piece, tree)| {
                 let shown = self.render_one(piece, tree, left)?;
                 let content = shown.as_ref().and_then(|one| one.content.as_ref());
-                let rest = left.checked_sub(content.map_or(0, |content| content.get().len()));
+                let rest = left.checked_sub(content.map_or(0, String::len));
                 left = rest.unwrap_or_default();
                 shown
                     .filter(|_| rest.is_some())
@@ -134,8 +135,6 @@ impl ResponseFormat {
             }
             _ => None,
         };
-        let content =
-            content.map(RawValue::from_string).transpose().map_err(|_| corrupt_tree_error())?;
         Ok(Some(RenderedPiece { piece, description, content }))
     }
 
@@ -156,14 +155,19 @@ impl ResponseFormat {
 pub(crate) struct RenderedPiece {
     pub(crate) piece: ContentPiece,
     description: Option<String>,
-    content: Option<Box<RawValue>>,
+    /// The content as JSON.
+    content: Option<String>,
 }
 
 impl RenderedPiece {
-    /// Returns the JSON representation of the piece.
-    pub(crate) fn body<'s>(&'s self, referenced: &'s ReferencedResources) -> ContentPieceBody<'s> {
-        let description = self.description.as_deref();
-        ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())
+    /// Writes the JSON representation of the piece.
+    pub(crate) fn write_json(
+        &self,
+        referenced: &ReferencedResources,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let body = ContentPieceBody::new(&self.piece, referenced, self.description.as_deref());
+        body.write_json(self.content.as_deref(), out)
     }
 }
 

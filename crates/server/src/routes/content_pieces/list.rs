@@ -1,5 +1,7 @@
 //! `GET /content-pieces/list`
 
+use std::io::Write;
+
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_application::Rejection;
 use galley_application::operations::content_pieces::{
@@ -15,7 +17,8 @@ use crate::extract::actor::ReadContentPieces;
 use crate::extract::pagination::{self, PageRequest};
 use crate::extract::query::RequestedId;
 use crate::resources::overload;
-use crate::respond::{large_response, page_links};
+use crate::respond::large_response::{self, ResponseBuffer};
+use crate::respond::page_links;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::content_pieces::groups::GroupFilter;
 use crate::routes::prelude::*;
@@ -136,8 +139,17 @@ pub(crate) async fn handle(
     let size = listed.iter().map(viewed_size).sum();
     let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.render(&app, listed, space, "perPage").await?;
-    let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
-    let made = large_response::json(&app, space, &bodies)?
+    let write = |out: &mut ResponseBuffer| {
+        out.write_all(b"[")?;
+        for (index, piece) in shown.iter().enumerate() {
+            if index > 0 {
+                out.write_all(b",")?;
+            }
+            piece.write_json(&referenced, out)?;
+        }
+        out.write_all(b"]")
+    };
+    let made = large_response::written(&app, space, write)?
         .ok_or_else(|| Rejection::response_too_large("perPage", page_max))?;
     let mut response = response::reserved_resource(0, made);
     page_links::link_next(&mut response, &query, next.as_deref());

@@ -49,7 +49,7 @@ pub(crate) async fn get(
     let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.render(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let made = large_response::json(&app, space, &one.body(&referenced))?;
+    let made = large_response::written(&app, space, |out| one.write_json(&referenced, out))?;
     let made = made.ok_or_else(|| {
         Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
     })?;
