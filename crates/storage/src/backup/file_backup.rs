@@ -129,12 +129,12 @@ fn check_rows(path: &Path) -> Result<()> {
         (
             "content pieces have no content",
             "SELECT 1 FROM content_pieces p WHERE NOT EXISTS (SELECT 1 FROM content_piece_contents c
-                WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
+             WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
         ),
         (
             "content groups have no path",
             "SELECT 1 FROM content_groups g WHERE NOT EXISTS (SELECT 1 FROM content_group_paths p
-                WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
+             WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
         ),
     ] {
         if connection.prepare(sql)?.exists([])? {

@@ -59,7 +59,7 @@ pub(super) fn of(connection: &Connection) -> Result<Vec<Arc<Table>>> {
     let names: Vec<String> = connection
         .prepare(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'
-                AND name <> 'schema_migrations' ORDER BY name",
+             AND name <> 'schema_migrations' ORDER BY name",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;

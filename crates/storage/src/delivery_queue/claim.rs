@@ -195,17 +195,14 @@ async fn claim_from_queue(
                     .to_vec()
             })
             .collect();
-        tx.execute_each(
+        let sql =
             "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, session,
                 until_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (workspace_id, webhook_id, delivery_id)
                 DO UPDATE SET lease = excluded.lease, session = excluded.session,
-                    until_ms = excluded.until_ms",
-            &rows,
-            Affects::Nothing,
-        )
-        .await?;
+                    until_ms = excluded.until_ms";
+        tx.execute_each(sql, &rows, Affects::Nothing).await?;
         leases.add(taken.iter().map(|one| one.id), request.until);
     }
     queue.state.leased_from = leases.first;
@@ -239,18 +236,15 @@ async fn summarize_leases(
     now: Timestamp,
 ) -> Result<LeaseSummary> {
     let Some(from) = queue.state.leased_from else { return Ok(LeaseSummary::default()) };
-    tx.get(
-        "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
-         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3",
-        params![queue.workspace, queue.webhook, now, from],
-        |row| {
-            Ok(LeaseSummary {
-                count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
-                first_end: row.opt_time(1)?,
-                first: row.opt_parse(2)?,
-            })
-        },
-    )
+    let sql = "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
+        WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3";
+    tx.get(sql, params![queue.workspace, queue.webhook, now, from], |row| {
+        Ok(LeaseSummary {
+            count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
+            first_end: row.opt_time(1)?,
+            first: row.opt_parse(2)?,
+        })
+    })
     .await
 }
 
@@ -290,9 +284,9 @@ async fn due_deliveries(
     let of_lane = |lane: &Lane| {
         format!(
             "SELECT * FROM (SELECT d.* FROM deliveries d
-                WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
-                    AND d.lane = {lane} AND d.due_at_ms >= ?5 AND d.due_at_ms <= ?3 AND {NOT_LEASED}
-                ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
+             WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
+                 AND d.lane = {lane} AND d.due_at_ms >= ?5 AND d.due_at_ms <= ?3 AND {NOT_LEASED}
+             ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
             lane = lane.number()
         )
     };
@@ -421,13 +415,9 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
             .iter()
             .map(|one| params![workspace, webhook, one.id, &one.lease].to_vec())
             .collect();
-        tx.execute_each(
-            "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
-                AND delivery_id = ?3 AND lease = ?4",
-            &rows,
-            Affects::Nothing,
-        )
-        .await?;
+        let sql = "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
+            AND delivery_id = ?3 AND lease = ?4";
+        tx.execute_each(sql, &rows, Affects::Nothing).await?;
         queue.state.next_at = Some(now);
         queue.save(tx).await?;
     }
@@ -438,8 +428,8 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
 pub async fn has_work(tx: &Tx<'_>, position: &ScanPosition, now: Timestamp) -> Result<bool> {
     let from = position.start(tx);
     let sql = "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
-            OR EXISTS (SELECT 1 FROM webhook_recoveries)
-            OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
+        OR EXISTS (SELECT 1 FROM webhook_recoveries)
+        OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
     let has_work = tx.get(sql, params![now, from], |row| row.bool(0)).await?;
     if !has_work {
         position.found_none(from);

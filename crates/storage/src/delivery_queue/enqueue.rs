@@ -49,8 +49,8 @@ async fn first_events(
     count: usize,
 ) -> Result<Vec<(i64, EventId)>> {
     let sql = "SELECT sequence, id FROM events
-         WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
-         ORDER BY sequence LIMIT ?4";
+        WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
+        ORDER BY sequence LIMIT ?4";
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let params = params![matched.workspace, matched.first_sequence, matched.last_sequence, count];
     tx.query(sql, params, |row| Ok((row.int(0)?, row.parse(1)?))).await
@@ -104,14 +104,11 @@ async fn fan_out_run(
             over_limit.push(queue);
         }
     }
-    tx.execute_each(
+    let sql =
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
             status, lane, due_at_ms, attempts, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
-        &rows,
-        Affects::Nothing,
-    )
-    .await?;
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
+    tx.execute_each(sql, &rows, Affects::Nothing).await?;
     for queue in over_limit {
         drop_oldest(tx, queue, now).await?;
     }
@@ -138,7 +135,7 @@ async fn save_progress(
         return Ok(true);
     }
     let sql = "UPDATE event_matches SET first_sequence = ?4, done = ?5
-         WHERE id = ?1 AND event_type = ?2 AND part = ?3";
+        WHERE id = ?1 AND event_type = ?2 AND part = ?3";
     tx.execute(sql, key, Affects::Nothing).await?;
     Ok(false)
 }
@@ -146,14 +143,15 @@ async fn save_progress(
 /// Deletes the oldest deliveries of a disabled webhook that is over its limit, except leased ones.
 async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut WebhookQueue, now: Timestamp) -> Result<()> {
     let many = queue.state.pending - DISABLED_BACKLOG_MAX;
+    let sql = format!(
+        "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+         SELECT d.id FROM deliveries d WHERE d.workspace_id = ?1 AND d.webhook_id = ?2
+             AND status = 'pending' AND lane > 0 AND due_at_ms >= ?5 AND {NOT_LEASED}
+         ORDER BY lane, due_at_ms LIMIT ?4)"
+    );
     let dropped = tx
         .execute(
-            &format!(
-                "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
-                SELECT d.id FROM deliveries d WHERE d.workspace_id = ?1 AND d.webhook_id = ?2
-                    AND status = 'pending' AND lane > 0 AND due_at_ms >= ?5 AND {NOT_LEASED}
-                ORDER BY lane, due_at_ms LIMIT ?4)"
-            ),
+            &sql,
             params![queue.workspace, queue.webhook, now, many, queue.state.due_from],
             Affects::Nothing,
         )
@@ -175,10 +173,12 @@ pub async fn enqueue_test(
 ) -> Result<()> {
     let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
     let (event, event_type) = event;
-    tx.execute(
+    let sql =
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, data, status,
             lane, due_at_ms, attempts, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
+    tx.execute(
+        sql,
         params![
             workspace,
             id,

@@ -60,15 +60,12 @@ pub async fn start_recovery(
     since: Timestamp,
     last: DeliveryId,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO webhook_recoveries (workspace_id, webhook_id, since_ms, done_id, last_id)
          VALUES (?1, ?2, ?3, '', ?4)
          ON CONFLICT (workspace_id, webhook_id) DO UPDATE SET since_ms = excluded.since_ms,
-            done_id = excluded.done_id, last_id = excluded.last_id",
-        params![workspace, webhook, since, last],
-        Affects::Nothing,
-    )
-    .await?;
+            done_id = excluded.done_id, last_id = excluded.last_id";
+    tx.execute(sql, params![workspace, webhook, since, last], Affects::Nothing).await?;
     tx.notify_on_commit();
     Ok(())
 }
@@ -109,13 +106,9 @@ pub async fn continue_recoveries(
         redeliver(tx, workspace, webhook, &found, now).await?;
         match found.last() {
             Some(last) if found.len() == RECOVERY_BATCH => {
-                tx.execute(
-                    "UPDATE webhook_recoveries SET done_id = ?3
-                     WHERE workspace_id = ?1 AND webhook_id = ?2",
-                    params![workspace, webhook, *last],
-                    Affects::Nothing,
-                )
-                .await?;
+                let sql = "UPDATE webhook_recoveries SET done_id = ?3
+                    WHERE workspace_id = ?1 AND webhook_id = ?2";
+                tx.execute(sql, params![workspace, webhook, *last], Affects::Nothing).await?;
             }
             _ => {
                 let sql =

@@ -20,15 +20,14 @@ pub async fn delete_expired(
     limit: i64,
 ) -> Result<u64> {
     // Ids sort by time of creation.
+    let sql = "SELECT id, webhook_id, status FROM (
+            SELECT id, webhook_id, status, created_at_ms FROM deliveries
+            WHERE workspace_id = ?1 ORDER BY id LIMIT ?3) d
+        WHERE created_at_ms < ?2";
     let old = tx
-        .query(
-            "SELECT id, webhook_id, status FROM (
-                SELECT id, webhook_id, status, created_at_ms FROM deliveries
-                WHERE workspace_id = ?1 ORDER BY id LIMIT ?3) d
-             WHERE created_at_ms < ?2",
-            params![workspace, before, limit],
-            |row| Ok((row.parse(0)?, row.parse(1)?, row.text(2)? == "pending")),
-        )
+        .query(sql, params![workspace, before, limit], |row| {
+            Ok((row.parse(0)?, row.parse(1)?, row.text(2)? == "pending"))
+        })
         .await?;
     delete_listed(tx, workspace, &old).await
 }
@@ -36,24 +35,20 @@ pub async fn delete_expired(
 /// Deletes deliveries and queues of deleted webhooks, at most `limit` deliveries. Returns the
 /// number of rows.
 pub async fn delete_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
+    let sql = "SELECT q.workspace_id, q.webhook_id FROM webhook_queues q
+        WHERE NOT EXISTS (SELECT 1 FROM webhooks h
+            WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
+        LIMIT 16";
     let orphans = tx
-        .query(
-            "SELECT q.workspace_id, q.webhook_id FROM webhook_queues q
-             WHERE NOT EXISTS (SELECT 1 FROM webhooks h
-                WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
-             LIMIT 16",
-            &[],
-            |row| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?)),
-        )
+        .query(sql, &[], |row| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?)))
         .await?;
     let mut deleted = 0;
     for (workspace, webhook) in orphans {
+        let sql = "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3";
         let left = tx
-            .query(
-                "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3",
-                params![workspace, webhook, limit],
-                |row| Ok((row.parse(0)?, webhook, false)),
-            )
+            .query(sql, params![workspace, webhook, limit], |row| {
+                Ok((row.parse(0)?, webhook, false))
+            })
             .await?;
         if left.is_empty() {
             for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {

@@ -38,7 +38,8 @@ pub(super) struct QueueState {
     pub(super) leased_from: Option<DeliveryId>,
 }
 
-pub(super) const COLUMNS: &str = "workspace_id, webhook_id, next_at_ms, failures, slots, open_until_ms, pending, due_from_ms, leased_from";
+pub(super) const COLUMNS: &str = "workspace_id, webhook_id, next_at_ms, failures, slots, \
+    open_until_ms, pending, due_from_ms, leased_from";
 
 pub(super) fn read(row: &Row<'_>) -> Result<WebhookQueue> {
     let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
@@ -133,14 +134,11 @@ async fn save_all(tx: &WriteTx<'_>, queues: impl Iterator<Item = &WebhookQueue>)
             .to_vec()
         })
         .collect();
-    tx.execute_each(
+    let sql =
         "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5, open_until_ms = ?6,
             pending = ?7, due_from_ms = ?8, leased_from = ?9
-         WHERE workspace_id = ?1 AND webhook_id = ?2",
-        &rows,
-        Affects::Nothing,
-    )
-    .await
+         WHERE workspace_id = ?1 AND webhook_id = ?2";
+    tx.execute_each(sql, &rows, Affects::Nothing).await
 }
 
 /// The queues that a transaction has locked. Each is read once, and written once at the end if it

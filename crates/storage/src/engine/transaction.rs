@@ -295,6 +295,11 @@ impl<'a> WriteTx<'a> {
         Ok(count)
     }
 
+    /// Runs a statement that changes rows, like [`WriteTx::execute`], without their number.
+    pub async fn change(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<()> {
+        self.execute(sql, params, affects).await.map(drop)
+    }
+
     async fn run(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         self.record(sql);
         if let Some(log) = self.log {

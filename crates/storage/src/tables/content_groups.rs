@@ -36,14 +36,9 @@ pub async fn find(
 
 /// Returns the path to a group, itself included. The path is empty if the group doesn't exist.
 pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<GroupPath> {
-    let groups = tx
-        .query(
-            "SELECT ancestor_id FROM content_group_paths
-             WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC",
-            params![workspace, id],
-            |row| row.parse(0),
-        )
-        .await?;
+    let sql = "SELECT ancestor_id FROM content_group_paths
+        WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC";
+    let groups = tx.query(sql, params![workspace, id], |row| row.parse(0)).await?;
     Ok(GroupPath::new(groups))
 }
 
@@ -83,24 +78,16 @@ pub async fn list_children(
     let after = after.unwrap_or_default();
     match parent {
         Some(parent) => {
-            tx.query(
-                "SELECT id, name, version FROM content_groups
-                 WHERE workspace_id = ?1 AND parent_id = ?2 AND id > ?3
-                 ORDER BY id LIMIT ?4 OFFSET ?5",
-                params![workspace, parent, after, limit, offset],
-                read,
-            )
-            .await
+            let sql = "SELECT id, name, version FROM content_groups
+                WHERE workspace_id = ?1 AND parent_id = ?2 AND id > ?3
+                ORDER BY id LIMIT ?4 OFFSET ?5";
+            tx.query(sql, params![workspace, parent, after, limit, offset], read).await
         }
         None => {
-            tx.query(
-                "SELECT id, name, version FROM content_groups
-                 WHERE workspace_id = ?1 AND parent_id IS NULL AND id > ?2
-                 ORDER BY id LIMIT ?3 OFFSET ?4",
-                params![workspace, after, limit, offset],
-                read,
-            )
-            .await
+            let sql = "SELECT id, name, version FROM content_groups
+                WHERE workspace_id = ?1 AND parent_id IS NULL AND id > ?2
+                ORDER BY id LIMIT ?3 OFFSET ?4";
+            tx.query(sql, params![workspace, after, limit, offset], read).await
         }
     }
 }
@@ -172,13 +159,9 @@ pub async fn subtree(
 
 /// Returns the number of levels below a group.
 pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<usize> {
-    let height = tx
-        .get(
-            "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2",
-            params![workspace, id],
-            |row| row.opt_int(0),
-        )
-        .await?;
+    let sql =
+        "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2";
+    let height = tx.get(sql, params![workspace, id], |row| row.opt_int(0)).await?;
     Ok(usize::try_from(height.unwrap_or(0)).unwrap_or(0))
 }
 
@@ -191,9 +174,11 @@ pub async fn insert(
     now: Timestamp,
 ) -> Result<()> {
     let parent = parents.groups().last().copied();
-    tx.execute(
+    let sql =
         "INSERT INTO content_groups (workspace_id, id, parent_id, name, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    tx.execute(
+        sql,
         params![workspace, group.id, parent, group.name.as_str(), group.version, now],
         Affects::Content(workspace),
     )
@@ -204,24 +189,21 @@ pub async fn insert(
         .zip(0_i64..)
         .map(|(ancestor, depth)| params![workspace, group.id, *ancestor, depth].to_vec())
         .collect();
-    tx.execute_each(
-        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
-         VALUES (?1, ?2, ?3, ?4)",
-        &rows,
-        Affects::Content(workspace),
-    )
-    .await
+    let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+        VALUES (?1, ?2, ?3, ?4)";
+    tx.execute_each(sql, &rows, Affects::Content(workspace)).await
 }
 
 /// Updates a group's name and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
-    tx.execute(
-        "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2",
+    let sql =
+        "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![workspace, group.id, group.name.as_str(), group.version],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Moves a group, with its subtree, under another parent (`None`: the top level).
@@ -233,34 +215,21 @@ pub async fn move_under(
     id: ContentGroupId,
     parent: Option<ContentGroupId>,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, parent],
-        Affects::Content(workspace),
-    )
-    .await?;
-    tx.execute(
-        "DELETE FROM content_group_paths WHERE workspace_id = ?1
-         AND group_id IN (SELECT s.group_id FROM content_group_paths s
+    let sql = "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id, parent], Affects::Content(workspace)).await?;
+    let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1
+        AND group_id IN (SELECT s.group_id FROM content_group_paths s
             WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2)
-         AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
-            WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)",
-        params![workspace, id],
-        Affects::Content(workspace),
-    )
-    .await?;
+        AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
+            WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)";
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let Some(parent) = parent else { return Ok(()) };
-    tx.execute(
-        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
-         SELECT s.workspace_id, s.group_id, a.ancestor_id, s.depth + a.depth + 1
-         FROM content_group_paths s
-         JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
-         WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2",
-        params![workspace, id, parent],
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+        SELECT s.workspace_id, s.group_id, a.ancestor_id, s.depth + a.depth + 1
+        FROM content_group_paths s
+        JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
+        WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2";
+    tx.change(sql, params![workspace, id, parent], Affects::Content(workspace)).await
 }
 
 /// Deletes an empty group.
@@ -268,8 +237,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId
     let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1 AND group_id = ?2";
     tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Content(workspace)).await
 }
 
 /// Returns true if a group contains other groups or pieces.

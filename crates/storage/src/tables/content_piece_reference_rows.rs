@@ -14,7 +14,7 @@ pub(super) async fn insert_tags(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
-         VALUES (?1, ?2, ?3, ?4)";
+        VALUES (?1, ?2, ?3, ?4)";
     tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn delete_tags(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
-         AND order_key = ?3 AND content_piece_id = ?4";
+        AND order_key = ?3 AND content_piece_id = ?4";
     tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn insert_members(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
-         VALUES (?1, ?2, ?3)";
+        VALUES (?1, ?2, ?3)";
     tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn delete_members(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
-         AND content_piece_id = ?3";
+        AND content_piece_id = ?3";
     tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 

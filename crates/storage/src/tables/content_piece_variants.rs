@@ -89,31 +89,28 @@ pub async fn update(
     let key = params![workspace, piece, variant];
     // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
-         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     tx.execute(sql, key, Affects::Piece(workspace, piece)).await?;
     if *overrides == ContentPieceOverrides::default() {
         return Ok(());
     }
     let mut params = key.to_vec();
     push_columns(overrides, &mut params);
-    tx.execute(
+    let sql =
         "INSERT INTO content_piece_variants (workspace_id, content_piece_id, variant_id, date_ms,
             title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
             custom_data, tag_ids, member_ids)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        &params,
-        Affects::Piece(workspace, piece),
-    )
-    .await?;
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    tx.execute(sql, &params, Affects::Piece(workspace, piece)).await?;
     let tags = overrides.tags.iter().flatten();
     let rows: Vec<_> = tags.map(|&tag| with(key, tag)).collect();
     let sql = "INSERT INTO content_piece_variant_tags
-            (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
+        (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
     tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await?;
     let members = overrides.members.iter().flatten();
     let rows: Vec<_> = members.map(|&member| with(key, member)).collect();
     let sql = "INSERT INTO content_piece_variant_members
-            (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
+        (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
     tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await
 }
 
@@ -152,12 +149,12 @@ pub async fn update_content(
     // The comparison is part of the statement, so that no tree has to be read.
     let sql = "INSERT INTO content_piece_variant_contents
             (workspace_id, content_piece_id, variant_id, tree)
-         SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
-         FROM content_piece_contents c
-         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
+        SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
+        FROM content_piece_contents c
+        LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
             AND vc.content_piece_id = c.content_piece_id AND vc.variant_id = ?3
-         WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
-         ON CONFLICT (workspace_id, content_piece_id, variant_id)
+        WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
+        ON CONFLICT (workspace_id, content_piece_id, variant_id)
             DO UPDATE SET tree = excluded.tree";
     Ok(tx
         .execute(sql, params![workspace, piece, variant, tree], Affects::Piece(workspace, piece))
@@ -173,7 +170,7 @@ pub async fn delete_content(
     variant: VariantId,
 ) -> Result<bool> {
     let sql = "DELETE FROM content_piece_variant_contents
-         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     Ok(tx
         .execute(sql, params![workspace, piece, variant], Affects::Piece(workspace, piece))
         .await?

@@ -236,23 +236,16 @@ pub async fn insert(
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     push_columns(piece, &mut params);
     params.push(Value::from(piece.created_at));
-    tx.execute(
-        "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
+    let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
             canonical_link, filename, tag_ids, member_ids, placed_at_ms, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19)",
-        &params,
-        Affects::Piece(workspace, piece.id),
-    )
-    .await?;
-    tx.execute(
-        "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
-         VALUES (?1, ?2, ?3)",
-        params![workspace, piece.id, tree],
-        Affects::Piece(workspace, piece.id),
-    )
-    .await?;
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19)";
+    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
+    let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
+        VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![workspace, piece.id, tree], Affects::Piece(workspace, piece.id))
+        .await?;
     if piece.fields.custom_data.is_some() {
         update_custom_data(tx, workspace, piece).await?;
     }
@@ -280,7 +273,7 @@ async fn update_custom_data(
     };
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
-    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await.map(drop)
+    tx.change(sql, &params, Affects::Piece(workspace, piece.id)).await
 }
 
 /// Updates a piece. `before` is its state in the database.
@@ -355,7 +348,8 @@ async fn remove_item(
 ) -> Result<()> {
     let params = &[Value::from(workspace), id];
     let without = format!(
-        "{what}_ids = trim(replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
+        "{what}_ids = trim(
+            replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
     );
     let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
     let of_variants =
@@ -375,8 +369,7 @@ async fn remove_item(
     );
     tx.execute(&sql, params, Affects::Content(workspace)).await?;
     tx.execute(&format!("DELETE FROM {of_pieces}"), params, Affects::Content(workspace)).await?;
-    tx.execute(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await?;
-    Ok(())
+    tx.change(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await
 }
 
 /// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
@@ -387,8 +380,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
     tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
     let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await
 }
 
 /// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against
@@ -425,14 +417,11 @@ pub async fn has_more_than(
     group: ContentGroupId,
     count: i64,
 ) -> Result<bool> {
-    tx.exists(
-        "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
+    let sql = "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
             SELECT g.group_id FROM content_group_paths g
             WHERE g.workspace_id = ?1 AND g.ancestor_id = ?2)
-         LIMIT 1 OFFSET ?3",
-        params![workspace, group, count],
-    )
-    .await
+        LIMIT 1 OFFSET ?3";
+    tx.exists(sql, params![workspace, group, count]).await
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].

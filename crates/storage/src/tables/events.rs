@@ -87,13 +87,10 @@ pub async fn append(
         .collect();
     let rows: Vec<Vec<Value<'_>>> =
         numbered.iter().map(|event| parameters(workspace, event, now)).collect();
-    let inserted = tx.execute_each(
-        "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
+    let sql = "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
             path_after, data, data_before, custom_data_of, custom_data_version)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        &rows,
-        Affects::Nothing,
-    );
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let inserted = tx.execute_each(sql, &rows, Affects::Nothing);
     let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
     insert_matches(tx, workspace, &numbered, &watchers).await?;
     tx.notify_on_commit();
@@ -281,14 +278,10 @@ async fn insert_matches(
             rows.push(row.to_vec());
         }
     }
-    tx.execute_each(
-        "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
+    let sql = "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
             last_sequence, webhook_ids)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &rows,
-        Affects::Nothing,
-    )
-    .await
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    tx.execute_each(sql, &rows, Affects::Nothing).await
 }
 
 /// The limit of webhooks in one row.
@@ -379,27 +372,25 @@ pub async fn list_with_paths(
     if last == after {
         return Ok((Vec::new(), false));
     }
+    let sql = format!(
+        "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before,
+            e.path_after, e.data_before
+         FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
+         ORDER BY e.sequence LIMIT ?3"
+    );
     let found = tx
-        .query(
-            &format!(
-                "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before, e.path_after, e.data_before FROM events e
-                 WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
-                 ORDER BY e.sequence LIMIT ?3"
-            ),
-            params![workspace, after, limit, last],
-            |row| {
-                let event = read(row)?;
-                let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-                let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-                let occurrence = ResourceChange::from_event(event_type, path(6)?, path(7)?);
-                Ok(EventWithPaths {
-                    event,
-                    occurrence: occurrence
-                        .ok_or_else(|| Error::corrupt("an event without its group paths"))?,
-                    data_before: row.opt_owned(8)?,
-                })
-            },
-        )
+        .query(&sql, params![workspace, after, limit, last], |row| {
+            let event = read(row)?;
+            let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
+            let event_type = event.event_type.parse().map_err(Error::corrupt)?;
+            let occurrence = ResourceChange::from_event(event_type, path(6)?, path(7)?);
+            Ok(EventWithPaths {
+                event,
+                occurrence: occurrence
+                    .ok_or_else(|| Error::corrupt("an event without its group paths"))?,
+                data_before: row.opt_owned(8)?,
+            })
+        })
         .await?;
     Ok((found, is_much))
 }
@@ -407,7 +398,8 @@ pub async fn list_with_paths(
 /// Returns the numbers of the first stored event, if there is one, and of the last event ever.
 pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
     let sql = format!(
-        "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
+        "SELECT
+            (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
          FROM workspace_sequences s WHERE s.workspace_id = ?1"
     );
     tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
@@ -421,20 +413,16 @@ pub async fn delete_expired(
     limit: i64,
 ) -> Result<u64> {
     // In the order of their numbers, so that the stored events have no gaps.
-    tx.execute(
-        "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
-            SELECT COALESCE(
-                (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
-                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
-                 WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
-                (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
-                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
-                0))
-            AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)",
-        params![workspace, before, limit],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
+        SELECT COALESCE(
+            (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
+                WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
+            WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
+            (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
+                WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
+            0))
+        AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)";
+    tx.execute(sql, params![workspace, before, limit], Affects::Nothing).await
 }
 
 fn read(row: &Row<'_>) -> Result<Event> {
@@ -471,13 +459,9 @@ pub async fn list(
     after: i64,
     limit: i64,
 ) -> Result<Vec<Event>> {
-    tx.query(
-        &format!(
-            "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
-             ORDER BY e.sequence LIMIT ?3"
-        ),
-        params![workspace, after, limit],
-        read,
-    )
-    .await
+    let sql = format!(
+        "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e
+         WHERE e.workspace_id = ?1 AND e.sequence > ?2 ORDER BY e.sequence LIMIT ?3"
+    );
+    tx.query(&sql, params![workspace, after, limit], read).await
 }

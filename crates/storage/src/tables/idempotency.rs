@@ -32,18 +32,15 @@ pub async fn claim(
     now: Timestamp,
     since: Timestamp,
 ) -> Result<bool> {
-    tx.execute(
-        "DELETE FROM idempotency_keys
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4",
-        params![workspace, token, key, since],
-        Affects::Nothing,
-    )
-    .await?;
+    let sql = "DELETE FROM idempotency_keys
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4";
+    tx.execute(sql, params![workspace, token, key, since], Affects::Nothing).await?;
+    let sql = "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
+            created_at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let inserted = tx
         .execute(
-            "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
-                created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            sql,
             params![workspace, token, key, request_hash.as_slice(), now],
             Affects::Nothing,
         )
@@ -58,12 +55,11 @@ pub async fn find(
     token: TokenId,
     key: &str,
 ) -> Result<Option<StoredRequest>> {
-    tx.find(
-        "SELECT request_hash, answer FROM idempotency_keys
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
-        params![workspace, token, key],
-        |row| Ok(StoredRequest { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? }),
-    )
+    let sql = "SELECT request_hash, answer FROM idempotency_keys
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
+    tx.find(sql, params![workspace, token, key], |row| {
+        Ok(StoredRequest { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? })
+    })
     .await
 }
 
@@ -75,24 +71,15 @@ pub async fn store_response(
     key: &str,
     answer: &str,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE idempotency_keys SET answer = ?4
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
-        params![workspace, token, key, answer],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE idempotency_keys SET answer = ?4
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
+    tx.change(sql, params![workspace, token, key, answer], Affects::Nothing).await
 }
 
 /// Deletes up to `limit` keys from before `before`. Returns their number.
 pub async fn delete_expired(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
-    tx.execute(
-        "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
-            SELECT workspace_id, token_id, key FROM idempotency_keys
-            WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)",
-        params![before, limit],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
+        SELECT workspace_id, token_id, key FROM idempotency_keys
+        WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)";
+    tx.execute(sql, params![before, limit], Affects::Nothing).await
 }

@@ -64,24 +64,22 @@ pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &PieceSource) ->
     let (source, imported) = (source_hash.as_str(), imported_hash.as_str());
     match of.variant {
         None => {
-            tx.execute(
-                "INSERT INTO content_piece_sources
+            let sql = "INSERT INTO content_piece_sources
                     (workspace_id, content_piece_id, source_hash, imported_hash)
-                 VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (workspace_id, content_piece_id) DO UPDATE
-                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
-                params![workspace, of.piece, source, imported],
-                Affects::Nothing,
-            )
-            .await?;
+                VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (workspace_id, content_piece_id) DO UPDATE
+                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash";
+            tx.execute(sql, params![workspace, of.piece, source, imported], Affects::Nothing)
+                .await?;
         }
         Some(variant) => {
-            tx.execute(
-                "INSERT INTO content_piece_variant_sources
+            let sql = "INSERT INTO content_piece_variant_sources
                     (workspace_id, content_piece_id, variant_id, source_hash, imported_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (workspace_id, content_piece_id, variant_id) DO UPDATE
-                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
+                VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT (workspace_id, content_piece_id, variant_id) DO UPDATE
+                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash";
+            tx.execute(
+                sql,
                 params![workspace, of.piece, variant, source, imported],
                 Affects::Nothing,
             )

@@ -19,6 +19,5 @@ pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
 /// Stores the known text encrypted with the installation's key, unless there is one already.
 pub async fn insert_key_check(tx: &WriteTx<'_>, sealed: &[u8]) -> Result<()> {
     let sql = "INSERT INTO key_check (id, sealed) VALUES (1, ?1) ON CONFLICT DO NOTHING";
-    tx.execute(sql, params![sealed], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![sealed], Affects::Nothing).await
 }

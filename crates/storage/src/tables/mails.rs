@@ -34,10 +34,12 @@ pub async fn insert(
     mail: &QueuedMail,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO mails (workspace_id, id, kind, member_id, recipient, sealed, created_at_ms,
             due_at_ms, attempts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0)";
+    tx.change(
+        sql,
         params![
             workspace,
             mail.id,
@@ -49,8 +51,7 @@ pub async fn insert(
         ],
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Returns the stored mails that concern a member, the oldest first.
@@ -59,13 +60,9 @@ pub async fn list_of_member(
     workspace: WorkspaceId,
     member: WorkspaceMemberId,
 ) -> Result<Vec<QueuedMail>> {
-    tx.query(
-        "SELECT id, kind, member_id, recipient, sealed FROM mails
-         WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id",
-        params![workspace, member],
-        read,
-    )
-    .await
+    let sql = "SELECT id, kind, member_id, recipient, sealed FROM mails
+        WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id";
+    tx.query(sql, params![workspace, member], read).await
 }
 
 fn read(row: &Row<'_>) -> Result<QueuedMail> {
@@ -132,12 +129,10 @@ pub async fn lease(
     };
     let leased = lock_candidates::<MailId, _>(tx, rows, params![now], max, read).await?;
     for one in &leased {
-        tx.execute(
-            "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2",
-            params![one.workspace, one.mail.id, until, one.attempts],
-            Affects::Nothing,
-        )
-        .await?;
+        let sql =
+            "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2";
+        tx.execute(sql, params![one.workspace, one.mail.id, until, one.attempts], Affects::Nothing)
+            .await?;
     }
     Ok(leased)
 }
@@ -182,42 +177,31 @@ pub struct FailingMail {
 
 /// Lists the mails of a workspace whose last attempt failed, the oldest first, at most 1,000.
 pub async fn list_failing(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<FailingMail>> {
-    tx.query(
-        "SELECT member_id, last_error, failed_at_ms FROM mails
-         WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000",
-        params![workspace],
-        |row| {
-            Ok(FailingMail {
-                member: row.opt_parse(0)?,
-                error: row.text(1)?.to_owned(),
-                is_abandoned: row.opt_time(2)?.is_some(),
-            })
-        },
-    )
+    let sql = "SELECT member_id, last_error, failed_at_ms FROM mails
+        WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000";
+    tx.query(sql, params![workspace], |row| {
+        Ok(FailingMail {
+            member: row.opt_parse(0)?,
+            error: row.text(1)?.to_owned(),
+            is_abandoned: row.opt_time(2)?.is_some(),
+        })
+    })
     .await
 }
 
 /// Returns the numbers of mails that are to be sent, and of abandoned ones.
 pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
-    tx.get(
-        "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
-            (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NOT NULL)",
-        &[],
-        |row| Ok((row.int(0)?, row.int(1)?)),
-    )
-    .await
+    let sql = "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
+        (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NOT NULL)";
+    tx.get(sql, &[], |row| Ok((row.int(0)?, row.int(1)?))).await
 }
 
 /// Deletes at most `max` mails that were abandoned before `before`. Returns their number.
 pub async fn delete_abandoned(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64> {
-    tx.execute(
-        "DELETE FROM mails WHERE (workspace_id, id) IN (
-            SELECT workspace_id, id FROM mails
-            WHERE failed_at_ms IS NOT NULL AND failed_at_ms < ?1 ORDER BY failed_at_ms LIMIT ?2)",
-        params![before, max],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM mails WHERE (workspace_id, id) IN (
+        SELECT workspace_id, id FROM mails
+        WHERE failed_at_ms IS NOT NULL AND failed_at_ms < ?1 ORDER BY failed_at_ms LIMIT ?2)";
+    tx.execute(sql, params![before, max], Affects::Nothing).await
 }
 
 /// Deletes the mails that concern a member.
@@ -227,6 +211,5 @@ pub async fn delete_of_member(
     member: WorkspaceMemberId,
 ) -> Result<()> {
     let sql = "DELETE FROM mails WHERE workspace_id = ?1 AND member_id = ?2";
-    tx.execute(sql, params![workspace, member], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![workspace, member], Affects::Nothing).await
 }

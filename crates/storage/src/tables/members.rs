@@ -86,10 +86,11 @@ pub async fn insert(
     member: &Member,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO workspace_members (workspace_id, id, user_id, role_id, invited_email,
+    let sql = "INSERT INTO workspace_members (workspace_id, id, user_id, role_id, invited_email,
             invited_email_key, invited_name, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tx.change(
+        sql,
         params![
             workspace,
             member.id,
@@ -103,16 +104,16 @@ pub async fn insert(
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a member's role, invited address and name, and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -> Result<()> {
-    tx.execute(
-        "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
+    let sql = "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
             version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![
             workspace,
             member.id,
@@ -123,8 +124,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Sets the user of an invited member.
@@ -135,21 +135,15 @@ pub async fn join(
     user: UserId,
     version: i64,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE workspace_members SET user_id = ?3, version = ?4
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, user, version],
-        Affects::Access(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE workspace_members SET user_id = ?3, version = ?4
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, id, user, version], Affects::Access(workspace)).await
 }
 
 /// Deletes a member that no piece refers to.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
     let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Access(workspace)).await
 }
 
 /// Finds a member.
@@ -247,15 +241,11 @@ pub async fn find_first_admin(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
 ) -> Result<Option<(WorkspaceMemberId, UserId)>> {
-    tx.find(
-        "SELECT m.id, m.user_id FROM workspace_members m
-         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
-         WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
-         ORDER BY m.id LIMIT 1",
-        params![workspace],
-        |row| Ok((row.parse(0)?, row.parse(1)?)),
-    )
-    .await
+    let sql = "SELECT m.id, m.user_id FROM workspace_members m
+        JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
+        WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
+        ORDER BY m.id LIMIT 1";
+    tx.find(sql, params![workspace], |row| Ok((row.parse(0)?, row.parse(1)?))).await
 }
 
 /// Lists the Admins of a workspace with their addresses, at most 1,000.
@@ -263,15 +253,11 @@ pub async fn list_admin_addresses(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
 ) -> Result<Vec<(WorkspaceMemberId, String)>> {
-    tx.query(
-        "SELECT m.id, u.email FROM roles r
-         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
-         JOIN users u ON u.id = m.user_id
-         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000",
-        params![workspace],
-        |row| Ok((row.parse(0)?, row.text(1)?.to_owned())),
-    )
-    .await
+    let sql = "SELECT m.id, u.email FROM roles r
+        JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+        JOIN users u ON u.id = m.user_id
+        WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000";
+    tx.query(sql, params![workspace], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
 }
 
 /// Returns true if a member other than `id` is an Admin, invited ones excluded.
@@ -280,12 +266,9 @@ pub async fn has_other_admin(
     workspace: WorkspaceId,
     id: WorkspaceMemberId,
 ) -> Result<bool> {
-    tx.exists(
-        "SELECT 1 FROM roles r
-         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
-         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' AND m.user_id IS NOT NULL
-            AND m.id <> ?2 LIMIT 1",
-        params![workspace, id],
-    )
-    .await
+    let sql = "SELECT 1 FROM roles r
+        JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+        WHERE r.workspace_id = ?1 AND r.base_type = 'admin' AND m.user_id IS NOT NULL
+            AND m.id <> ?2 LIMIT 1";
+    tx.exists(sql, params![workspace, id]).await
 }

@@ -200,10 +200,11 @@ pub async fn spread_slice(
         end_spread(tx, workspace).await?;
         return Ok(None);
     }
-    tx.execute(
-        "UPDATE order_spreads SET low = ?2, high = ?3, left_end = ?4, right_start = ?5,
+    let sql = "UPDATE order_spreads SET low = ?2, high = ?3, left_end = ?4, right_start = ?5,
             left_count = ?6, right_count = ?7
-         WHERE workspace_id = ?1",
+        WHERE workspace_id = ?1";
+    tx.execute(
+        sql,
         params![
             workspace,
             plan.low.as_ref().map(OrderKey::as_str),
@@ -223,7 +224,7 @@ pub async fn spread_slice(
 async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
             high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL
-         WHERE workspace_id = ?1 AND next_around IS NOT NULL";
+        WHERE workspace_id = ?1 AND next_around IS NOT NULL";
     if tx.execute(sql, params![workspace], Affects::Nothing).await? == 0 {
         let sql = "DELETE FROM order_spreads WHERE workspace_id = ?1";
         tx.execute(sql, params![workspace], Affects::Nothing).await?;

@@ -21,5 +21,5 @@ pub async fn note_if_long(
     }
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
         ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
-    tx.execute(sql, params![workspace, order], Affects::Nothing).await.map(drop)
+    tx.change(sql, params![workspace, order], Affects::Nothing).await
 }

@@ -75,8 +75,8 @@ pub async fn next(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<Option<OrderedPiece>> {
-    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
-        ORDER BY order_key LIMIT 1";
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
+        WHERE workspace_id = ?1 AND order_key > ?2 ORDER BY order_key LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
 
@@ -92,8 +92,8 @@ pub async fn previous(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<Option<OrderedPiece>> {
-    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
-        ORDER BY order_key DESC LIMIT 1";
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
+        WHERE workspace_id = ?1 AND order_key < ?2 ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
 

@@ -55,10 +55,12 @@ pub async fn insert(
     role: &Role,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO roles (workspace_id, id, name, description, permissions, base_type, version,
             created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    tx.change(
+        sql,
         params![
             workspace,
             role.id,
@@ -71,15 +73,15 @@ pub async fn insert(
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a role.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Result<()> {
-    tx.execute(
-        "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
+    let sql = "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![
             workspace,
             role.id,
@@ -90,8 +92,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Re
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Returns true if a member or an invite has the role.
@@ -103,6 +104,5 @@ pub async fn is_in_use(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Resul
 /// Deletes a role that is not in use.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<()> {
     let sql = "DELETE FROM roles WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Access(workspace)).await
 }

@@ -58,13 +58,9 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Tag>> {
-    tx.query(
-        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
-         ORDER BY id LIMIT ?3 OFFSET ?4",
-        params![workspace, after.unwrap_or_default(), limit, offset],
-        read,
-    )
-    .await
+    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
+        ORDER BY id LIMIT ?3 OFFSET ?4";
+    tx.query(sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
 }
 
 /// Finds the oldest tag with this label.
@@ -73,13 +69,9 @@ pub async fn find_by_label(
     workspace: WorkspaceId,
     label: &TagLabel,
 ) -> Result<Option<Tag>> {
-    tx.find(
-        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND label = ?2
-         ORDER BY id LIMIT 1",
-        params![workspace, label.as_str()],
-        read,
-    )
-    .await
+    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND label = ?2
+        ORDER BY id LIMIT 1";
+    tx.find(sql, params![workspace, label.as_str()], read).await
 }
 
 /// Inserts a new tag.
@@ -89,25 +81,26 @@ pub async fn insert(
     tag: &Tag,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    let sql = "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    tx.change(
+        sql,
         params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version, now],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a tag.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Result<()> {
-    tx.execute(
-        "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2",
+    let sql =
+        "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Deletes a tag, and removes it from all pieces and their variants. Returns true if it existed.

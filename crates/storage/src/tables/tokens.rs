@@ -215,10 +215,11 @@ pub async fn insert(
     token: &Token,
     hash: &[u8; 32],
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
+    let sql = "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
             content_group_ids, extension, expires_at_ms, created_at_ms, version)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    tx.change(
+        sql,
         params![
             workspace,
             token.id,
@@ -235,16 +236,17 @@ pub async fn insert(
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a token.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> Result<()> {
-    tx.execute(
+    let sql =
         "UPDATE tokens SET name = ?3, description = ?4, permissions = ?5, content_group_ids = ?6,
             extension = ?7, expires_at_ms = ?8, version = ?9
-         WHERE workspace_id = ?1 AND id = ?2",
+         WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![
             workspace,
             token.id,
@@ -258,8 +260,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
         ],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Records the use of a token, unless a later use is recorded.
@@ -269,14 +270,9 @@ pub async fn record_use(
     id: TokenId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
-            AND COALESCE(last_used_at_ms, 0) < ?3",
-        params![workspace, id, now],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
+        AND COALESCE(last_used_at_ms, 0) < ?3";
+    tx.change(sql, params![workspace, id, now], Affects::Nothing).await
 }
 
 /// Lists the workspace's tokens with their users, the oldest first.
@@ -303,6 +299,5 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Re
 pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
     tx.notify_on_commit();
-    tx.execute(sql, params![workspace, user], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, user], Affects::Access(workspace)).await
 }

@@ -70,10 +70,11 @@ pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
 
 /// Inserts a new user.
 pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()> {
-    tx.execute(
-        "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
+    let sql = "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
             version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tx.change(
+        sql,
         params![
             user.id,
             &user.email,
@@ -87,16 +88,16 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
         ],
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a profile.
 pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
-    tx.execute(
-        "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
+    let sql = "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
             version = ?6
-         WHERE id = ?1",
+        WHERE id = ?1";
+    tx.change(
+        sql,
         params![
             user.id,
             &user.username,
@@ -107,6 +108,5 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
         ],
         Affects::Everything,
     )
-    .await?;
-    Ok(())
+    .await
 }

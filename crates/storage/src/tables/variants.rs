@@ -96,26 +96,17 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = columns(workspace, variant);
     params.push(now.into());
-    tx.execute(
+    let sql =
         "INSERT INTO variants (workspace_id, id, key, label, description, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &params,
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    tx.change(sql, &params, Affects::Content(workspace)).await
 }
 
 /// Updates a variant.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant) -> Result<()> {
-    tx.execute(
-        "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
-        &columns(workspace, variant),
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, &columns(workspace, variant), Affects::Content(workspace)).await
 }
 
 fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
@@ -127,18 +118,14 @@ fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
 /// Deletes a variant with all its overrides, and increments the version of each piece that had one.
 /// Returns true if it existed. The caller has locked it by [`find_for_update`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
-    tx.execute(
-        "UPDATE content_pieces SET version = version + 1
-         WHERE workspace_id = ?1 AND id IN (
+    let sql = "UPDATE content_pieces SET version = version + 1
+        WHERE workspace_id = ?1 AND id IN (
             SELECT content_piece_id FROM content_piece_variants
             WHERE workspace_id = ?1 AND variant_id = ?2
             UNION ALL
             SELECT content_piece_id FROM content_piece_variant_contents
-            WHERE workspace_id = ?1 AND variant_id = ?2)",
-        params![workspace, id],
-        Affects::Content(workspace),
-    )
-    .await?;
+            WHERE workspace_id = ?1 AND variant_id = ?2)";
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

@@ -15,10 +15,13 @@ pub(crate) async fn insert(
     webhook: WebhookId,
 ) -> Result<()> {
     let health = CircuitBreaker::default();
-    tx.execute(
-        "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending, leased_from)
-         VALUES (?1, ?2, ?3, ?4, 0, NULL)",
-        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)], Affects::Nothing)
-    .await?;
-    Ok(())
+    let sql = "INSERT INTO webhook_queues
+            (workspace_id, webhook_id, failures, slots, pending, leased_from)
+        VALUES (?1, ?2, ?3, ?4, 0, NULL)";
+    tx.change(
+        sql,
+        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
+        Affects::Nothing,
+    )
+    .await
 }

@@ -126,15 +126,12 @@ pub async fn insert(
         Value::from(sealed_secret),
         Value::from(now),
     ]);
-    tx.execute(
+    let sql =
         "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
             enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
             created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        &params,
-        Affects::Nothing,
-    )
-    .await?;
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    tx.execute(sql, &params, Affects::Nothing).await?;
     webhook_queue_rows::insert(tx, workspace, webhook.id).await
 }
 
@@ -142,16 +139,11 @@ pub async fn insert(
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
-    tx.execute(
-        "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
+    let sql = "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
             content_group_id = ?7, enabled = ?8, disabled_reason = ?9, failing_since_ms = ?10,
             version = ?11
-         WHERE workspace_id = ?1 AND id = ?2",
-        &params,
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, &params, Affects::Nothing).await
 }
 
 fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
@@ -185,16 +177,16 @@ pub async fn disable_on_group(
     workspace: WorkspaceId,
     group: ContentGroupId,
 ) -> Result<()> {
-    tx.execute(
-        &format!(
-            "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+    let sql = format!(
+        "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
          WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {GROUP_APPLIES}"
-        ),
+    );
+    tx.change(
+        &sql,
         params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// The receiver of a webhook's deliveries.
@@ -243,14 +235,9 @@ pub(crate) async fn count_dropped(
     id: WebhookId,
     count: i64,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, count],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, id, count], Affects::Nothing).await
 }
 
 /// A failing webhook: its id, its name, the reason why it is disabled, and the time since which it
@@ -259,26 +246,20 @@ pub type FailingWebhook = (WebhookId, String, Option<DisabledReason>, Option<Tim
 
 /// Lists the first webhooks of all workspaces that fail, or were disabled for failing.
 pub async fn list_failing(tx: &Tx<'_>, limit: i64) -> Result<Vec<FailingWebhook>> {
-    tx.query(
-        "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
-         WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
-         ORDER BY id LIMIT ?1",
-        params![limit],
-        |row| Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?)),
-    )
+    let sql = "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
+        WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
+        ORDER BY id LIMIT ?1";
+    tx.query(sql, params![limit], |row| {
+        Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?))
+    })
     .await
 }
 
 /// Records that a webhook's deliveries succeed.
 pub async fn record_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
-    tx.execute(
-        "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
-        params![workspace, id],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL";
+    tx.change(sql, params![workspace, id], Affects::Nothing).await
 }
 
 /// Records that a webhook's deliveries fail. Returns the time since which they do.
@@ -288,13 +269,9 @@ pub async fn record_failure(
     id: WebhookId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
-    tx.execute(
-        "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL",
-        params![workspace, id, now],
-        Affects::Nothing,
-    )
-    .await?;
+    let sql = "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL";
+    tx.execute(sql, params![workspace, id, now], Affects::Nothing).await?;
     let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
 }
@@ -306,22 +283,17 @@ pub async fn disable(
     id: WebhookId,
     reason: DisabledReason,
 ) -> Result<bool> {
-    let changed = tx
-        .execute(
-            &format!(
-                "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
-                 WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
-            ),
-            params![workspace, id, false, reason.as_str()],
-            Affects::Nothing,
-        )
-        .await?;
+    let sql = format!(
+        "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
+    );
+    let changed =
+        tx.execute(&sql, params![workspace, id, false, reason.as_str()], Affects::Nothing).await?;
     Ok(changed > 0)
 }
 
 /// Deletes a webhook.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     let sql = "DELETE FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Nothing).await
 }

@@ -40,19 +40,10 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)",
-        params![workspace, name, now],
-        Affects::Access(workspace),
-    )
-    .await?;
-    tx.execute(
-        "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)",
-        params![workspace],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)";
+    tx.execute(sql, params![workspace, name, now], Affects::Access(workspace)).await?;
+    let sql = "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)";
+    tx.change(sql, params![workspace], Affects::Nothing).await
 }
 
 /// Finds a workspace.
@@ -64,11 +55,12 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Workspac
 /// Updates a workspace.
 pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
     let billing = &workspace.billing;
-    tx.execute(
-        "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
+    let sql = "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
             subscription_status = ?6, subscription_plan = ?7, subscription_data = ?8,
             subscription_expires_at_ms = ?9, version = ?10
-         WHERE id = ?1",
+        WHERE id = ?1";
+    tx.change(
+        sql,
         params![
             workspace.id,
             workspace.name.as_str(),
@@ -83,8 +75,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
         ],
         Affects::Access(workspace.id),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Returns true if the database has any workspace.
