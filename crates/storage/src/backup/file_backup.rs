@@ -6,12 +6,12 @@ use super::copy::{self, TableSummary};
 use super::snapshot::Snapshot;
 use super::staged_store::{StagedStore, reject_rows};
 use super::tables;
-use crate::engine::database::Database;
-use crate::engine::error::{Cause, Error, Result};
-use crate::engine::migrate;
-use crate::engine::options::{DatabaseUrl, Options, ProcessRole};
-use crate::engine::progress::Progress;
-use crate::engine::sqlite::{self, ServerLock};
+use crate::engine::{
+    Cause, DatabaseUrl, Error, Options, ProcessRole, Progress, Result,
+    database::Database,
+    migrate,
+    sqlite::{self, ServerLock},
+};
 
 /// The contents of a backup.
 #[derive(Debug, Clone)]

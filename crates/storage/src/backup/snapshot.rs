@@ -7,11 +7,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::engine::database::{Database, Engine};
-use crate::engine::error::{Error, Failure, Result};
-use crate::engine::postgres::TransactionConnection;
-use crate::engine::sqlite::{finish_at_once, open_reader};
-use crate::engine::transaction::Tx;
+use crate::engine::{
+    Error, Failure, Result, Tx,
+    database::{Database, Engine},
+    postgres::TransactionConnection,
+    sqlite::{finish_at_once, open_reader},
+};
 
 /// A snapshot of a store. Later writes don't affect it, however long it is read.
 #[derive(Clone)]

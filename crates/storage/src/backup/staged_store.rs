@@ -8,12 +8,11 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::tables;
-use crate::engine::error::{Cause, Error, Failure, Result};
-use crate::engine::migrate;
-use crate::engine::options::{DatabaseUrl, Options};
-use crate::engine::postgres::{Postgres, TransactionConnection};
-use crate::engine::sqlite::{ServerLock, StagedFile, finish_at_once, open_reader};
-use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::{
+    Cause, DatabaseUrl, Error, Failure, Options, Result, Tx, WriteTx, migrate,
+    postgres::{Postgres, TransactionConnection},
+    sqlite::{ServerLock, StagedFile, finish_at_once, open_reader},
+};
 
 /// A staged store. If it is dropped before [`StagedStore::finish`], everything in it is discarded.
 pub struct StagedStore(Arc<StagedEngine>);

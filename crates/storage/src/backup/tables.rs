@@ -8,12 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use rusqlite::Connection;
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::migrate;
-use crate::engine::row::{OwnedRow, Row};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::Value;
+use crate::engine::{Affects, Error, OwnedRow, Result, Row, Tx, Value, WriteTx, migrate};
 
 /// A table of the schema.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,12 +10,9 @@ use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use super::scan_position::ScanPosition;
 use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{
+    Affects, Candidates, Error, Result, Row, Tx, Value, WriteTx, lock_candidates, params,
+};
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 

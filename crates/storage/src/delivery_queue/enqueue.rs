@@ -8,10 +8,7 @@ use super::claim::NOT_LEASED;
 use super::pending::{FAN_OUTS_PER_BATCH, PendingFanOut, pending_fan_outs};
 use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Tx, Value, WriteTx, params};
 use crate::tables::webhooks;
 
 /// Creates deliveries for events that matched webhooks, about `max` of them, the oldest events

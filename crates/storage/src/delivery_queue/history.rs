@@ -5,9 +5,7 @@ use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::error::{Error, Result};
-use crate::engine::transaction::Tx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Error, Result, Tx, Value, params};
 use crate::tables::webhooks::{self, SENDS};
 
 /// The condition that a delivery `d` has failed an attempt and awaits a retry.

@@ -4,11 +4,7 @@ use galley_domain::event::EventType;
 use galley_domain::{EventId, Timestamp, WebhookId, WorkspaceId};
 
 use super::scan_position::ScanPosition;
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Candidates, Error, Result, Row, WriteTx, lock_candidates, params};
 
 /// The runs of events that one batch reads.
 pub(super) const FAN_OUTS_PER_BATCH: usize = 16;

@@ -7,11 +7,7 @@ use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, params};
 
 /// The result of an attempt to deliver.
 #[derive(Debug, Clone)]

@@ -7,10 +7,7 @@ use super::claim::NOT_LEASED;
 use super::history::AWAITS_RETRY;
 use super::pending::{PendingRecovery, pending_recoveries};
 use super::webhook_queues::{LockedQueues, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Value, WriteTx, params};
 
 /// The recovered deliveries that may be due before more are added to them.
 const RECOVERY_DUE_LIMIT: i64 = 1_000;

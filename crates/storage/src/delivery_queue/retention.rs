@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, params};
 use crate::tables::webhooks::{self, SENDS};
 
 /// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their

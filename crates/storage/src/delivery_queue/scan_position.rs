@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use galley_domain::EventId;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::engine::transaction::Tx;
+use crate::engine::Tx;
 
 /// The margin before the first known run of events. Runs are committed in another order than their
 /// ids were created, and another node may have locked some.

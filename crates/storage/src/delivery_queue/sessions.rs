@@ -12,12 +12,7 @@ use galley_domain::Timestamp;
 use galley_domain::{WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::heartbeat::DeadSession;
-use crate::engine::row::Row;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Affects, DeadSession, Result, Row, WriteTx, params};
 
 /// Opens a session. On SQLite, where there is one server, releases the leases of all others, and
 /// returns their number.

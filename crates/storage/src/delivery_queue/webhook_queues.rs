@@ -6,12 +6,7 @@ use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Row, Value, WriteTx, in_list, params};
 
 /// The locked queue of a webhook.
 #[derive(Debug, Clone)]

@@ -9,12 +9,7 @@ use std::collections::{HashMap, HashSet};
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params};
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
     Ok(ContentGroup {

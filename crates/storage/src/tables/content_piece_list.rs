@@ -7,10 +7,7 @@
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::Tx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Result, Tx, Value, in_list, params};
 use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
 
 /// The sort key of a list.

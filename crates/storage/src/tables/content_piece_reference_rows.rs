@@ -3,10 +3,7 @@
 use galley_domain::WorkspaceId;
 use galley_domain::content_piece::ContentPiece;
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Value, WriteTx, params};
 
 pub(super) async fn insert_tags(
     tx: &WriteTx<'_>,

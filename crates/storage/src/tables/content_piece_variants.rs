@@ -7,12 +7,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::ContentPieceOverrides;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::comma_separated;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, comma_separated, params};
 
 /// The columns of the table `v` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \

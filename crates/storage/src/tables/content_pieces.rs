@@ -13,12 +13,9 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::{comma_separated, in_list};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{
+    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params,
+};
 use crate::tables::content_piece_reference_rows::{
     delete_members, delete_tags, insert_members, insert_tags,
 };

@@ -8,12 +8,9 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::{comma_separated, in_list};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{
+    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params,
+};
 use crate::tables::content_groups;
 
 /// An event to insert.

@@ -3,10 +3,7 @@
 
 use galley_domain::{Timestamp, TokenId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
 /// The time for which keys and their responses are stored, in milliseconds.
 pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;

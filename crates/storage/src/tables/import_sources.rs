@@ -4,11 +4,7 @@
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, params};
 
 /// The source of a piece, or of a piece in a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! Data of the installation as a whole.
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
 /// Locks the installation until the transaction ends.
 pub async fn lock(tx: &WriteTx<'_>) -> Result<()> {

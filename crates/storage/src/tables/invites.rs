@@ -2,10 +2,7 @@
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
 /// An invite, as found by its code's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

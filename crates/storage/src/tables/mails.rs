@@ -5,12 +5,7 @@
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Candidates, Result, Row, Tx, WriteTx, lock_candidates, params};
 
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq)]

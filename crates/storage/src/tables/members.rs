@@ -8,12 +8,7 @@ use galley_domain::role::Role;
 use galley_domain::workspace::Workspace;
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list_or_all;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params};
 use crate::tables::roles;
 use crate::tables::users::{self, User};
 use crate::tables::workspaces;

@@ -11,11 +11,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, params};
 use crate::tables::content_pieces;
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
 

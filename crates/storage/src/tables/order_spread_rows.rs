@@ -2,10 +2,7 @@
 
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, WriteTx, params};
 
 /// The length, in bytes, above which keys are spread out in the background.
 const LONG_KEY_LENGTH: usize = 64;

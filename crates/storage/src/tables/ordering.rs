@@ -8,10 +8,7 @@
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Error, Result, Row, Tx, WriteTx, params};
 use crate::tables::order_spread_rows::note_if_long;
 
 /// A piece's position in the list.

@@ -4,11 +4,7 @@ use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::text::ShortText;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
 
 /// The columns of the table `r` that [`read`] reads.
 pub(crate) const COLUMNS: &str =

@@ -3,12 +3,7 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list_or_all;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list_or_all, params};
 use crate::tables::content_pieces;
 
 fn read(row: &Row<'_>) -> Result<Tag> {

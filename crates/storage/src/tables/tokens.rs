@@ -7,13 +7,7 @@ use galley_domain::{
     ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::change_tracking::Generation;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::comma_separated;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, comma_separated, params};
 
 /// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]

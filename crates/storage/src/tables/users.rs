@@ -3,11 +3,7 @@
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::{Timestamp, UserId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,7 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params};
 
 const COLUMNS: &str = "id, key, label, description, version";
 

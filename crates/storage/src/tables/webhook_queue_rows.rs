@@ -3,10 +3,7 @@
 use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{WebhookId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, WriteTx, params};
 
 /// Inserts the queue of a new webhook.
 pub(crate) async fn insert(

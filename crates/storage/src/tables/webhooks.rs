@@ -6,12 +6,7 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params};
 use crate::tables::webhook_queue_rows;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \

@@ -4,11 +4,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
 use galley_domain::{Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
 
 /// The columns of the table `w` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
