@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::text::Invalid;
+use crate::named_enum;
 use crate::time::Timestamp;
 
 /// The back-off after each attempt.
@@ -173,48 +173,18 @@ impl CircuitBreaker {
     }
 }
 
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The status of a delivery.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum DeliveryStatus {$($(#[$doc])* $name,)*}
-
-        impl DeliveryStatus {
-            /// Every status.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the status's name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl std::str::FromStr for DeliveryStatus {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                match text {
-                    $($text => Ok(Self::$name),)*
-                    _ => {
-                        let names: Vec<_> = Self::ALL.iter().map(|one| one.as_str()).collect();
-                        let message = format!("must be one of {}", names.join(", "));
-                        Err(Invalid::new("invalid_enum_value", message))
-                    }
-                }
-            }
-        }
-    };
-}
-
-statuses! {
-    /// Its first or next attempt is due now or later.
-    Pending = "pending",
-    /// The receiver accepted it.
-    Delivered = "delivered",
-    /// Its last permitted attempt failed.
-    Failed = "failed",
-    /// It is paused until its webhook is enabled.
-    Paused = "held",
+named_enum! {
+    /// The status of a delivery.
+    pub enum DeliveryStatus {
+        /// Its first or next attempt is due now or later.
+        Pending = "pending",
+        /// The receiver accepted it.
+        Delivered = "delivered",
+        /// Its last permitted attempt failed.
+        Failed = "failed",
+        /// It is paused until its webhook is enabled.
+        Paused = "held",
+    }
 }
 
 /// The lane of a delivery in its webhook's queue. With lanes, retries don't delay new events.

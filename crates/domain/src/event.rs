@@ -5,59 +5,31 @@
 
 use crate::content_group::GroupPath;
 use crate::id::ContentGroupId;
+use crate::named_enum;
 use crate::permission::{Permission, Resource};
-use crate::text::Invalid;
 
-macro_rules! event_types {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The type of an event in the API.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum EventType {$($(#[$doc])* $name,)*}
-
-        impl EventType {
-            /// Every type.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the type's name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl std::str::FromStr for EventType {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                let known = Self::ALL.iter().find(|known| known.as_str() == text);
-                known.copied().ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|known| known.as_str()).collect();
-                    let message = format!("must be one of {}", names.join(", "));
-                    Invalid::new("invalid_enum_value", message)
-                })
-            }
-        }
-    };
-}
-
-event_types! {
-    /// A piece was changed within the scope.
-    ContentPieceUpdated = "contentPieceUpdated",
-    /// A piece was created in, or moved into, the scope.
-    ContentPieceAdded = "contentPieceAdded",
-    /// A piece was deleted from, or moved out of, the scope.
-    ContentPieceRemoved = "contentPieceRemoved",
-    /// A group was created.
-    ContentGroupAdded = "contentGroupAdded",
-    /// A group was deleted.
-    ContentGroupRemoved = "contentGroupRemoved",
-    /// A group was moved under another parent.
-    ContentGroupMoved = "contentGroupMoved",
-    /// An invite was created.
-    MemberInvited = "memberInvited",
-    /// An invite was accepted, or the operator added a member.
-    MemberAdded = "memberAdded",
-    /// A member or an invite was removed.
-    MemberRemoved = "memberRemoved",
+named_enum! {
+    /// The type of an event in the API.
+    pub enum EventType {
+        /// A piece was changed within the scope.
+        ContentPieceUpdated = "contentPieceUpdated",
+        /// A piece was created in, or moved into, the scope.
+        ContentPieceAdded = "contentPieceAdded",
+        /// A piece was deleted from, or moved out of, the scope.
+        ContentPieceRemoved = "contentPieceRemoved",
+        /// A group was created.
+        ContentGroupAdded = "contentGroupAdded",
+        /// A group was deleted.
+        ContentGroupRemoved = "contentGroupRemoved",
+        /// A group was moved under another parent.
+        ContentGroupMoved = "contentGroupMoved",
+        /// An invite was created.
+        MemberInvited = "memberInvited",
+        /// An invite was accepted, or the operator added a member.
+        MemberAdded = "memberAdded",
+        /// A member or an invite was removed.
+        MemberRemoved = "memberRemoved",
+    }
 }
 
 impl EventType {
