@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use galley_domain::access_token::ExtensionName;
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
+use galley_domain::content_piece::{
+    ContentPieceFields, ContentPieceOverrides, CustomData, Description, Slug, Title,
+};
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::role::{Role, RoleName};
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::{ContentPieceOverrides, Variant, VariantKey, VariantLabel};
+use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{

@@ -2,9 +2,8 @@
 //! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
-use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::content_piece::{ContentPieceOverrides, CustomData, Description, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::ContentPieceOverrides;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, comma_separated, params};

@@ -6,10 +6,10 @@ use galley_api_types::problem::{Issue, Step};
 use galley_content::Tree;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{
-    ContentPiece, ContentPieceChange, ContentPieceFields, Description,
+    ContentPiece, ContentPieceChange, ContentPieceFields, ContentPieceOverrides, Description,
 };
 use galley_domain::event::ResourceChange;
-use galley_domain::variant::{ContentPieceOverrides, Variant, VariantRef};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;

@@ -1,10 +1,10 @@
 //! Calls of the functions of variants, overrides and import sources.
 
-use galley_domain::content_piece::{ContentPiece, Slug, Title};
+use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, Slug, Title};
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::Tag;
 use galley_domain::text::ShortText;
-use galley_domain::variant::{ContentPieceOverrides, VariantKey, VariantRef};
+use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_pieces::View;
