@@ -22,7 +22,7 @@ pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::progress::Progress;
-pub use engine::row::Row;
+pub use engine::row::{Column, Row};
 pub use engine::statement_log::{ChangeStatement, StatementLog};
 pub use engine::transaction::{Tx, WriteTx};
 pub use engine::unique_key::UniqueKey;

@@ -123,8 +123,7 @@ impl Table {
     /// Returns the number of rows.
     pub(super) async fn count(&self, tx: &Tx<'_>) -> Result<u64> {
         let sql = format!("SELECT count(*) FROM {}", self.name);
-        let count = tx.get(&sql, &[], |row| row.int(0)).await?;
-        u64::try_from(count).map_err(Error::corrupt)
+        tx.get(&sql, &[], |row| row.get(0)).await
     }
 
     /// Returns true if the table has no rows.
@@ -200,10 +199,10 @@ impl Table {
     fn read(&self, row: &Row<'_>) -> Result<OwnedRow> {
         let read = |(place, column): (usize, &Column)| {
             Ok(match column.kind {
-                ColumnType::Text => Value::from(row.opt_owned(place)?),
-                ColumnType::Int => Value::from(row.opt_int(place)?),
-                ColumnType::Bool => Value::from(row.bool(place)?),
-                ColumnType::Bytes => Value::from(row.opt_bytes(place)?),
+                ColumnType::Text => row.get::<Option<String>>(place)?.into(),
+                ColumnType::Int => row.get::<Option<i64>>(place)?.into(),
+                ColumnType::Bool => row.get::<bool>(place)?.into(),
+                ColumnType::Bytes => row.get::<Option<Vec<u8>>>(place)?.into(),
             })
         };
         self.columns.iter().enumerate().map(read).collect()

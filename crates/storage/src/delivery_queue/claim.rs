@@ -11,7 +11,7 @@ use super::scan_position::ScanPosition;
 use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
 use crate::engine::{
-    Affects, Candidates, Error, Result, Row, Tx, Value, WriteTx, lock_candidates, params,
+    Affects, Candidates, Error, Result, Row, Tx, Value, WriteTx, lock_candidates, params, read_row,
 };
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
@@ -236,11 +236,7 @@ async fn summarize_leases(
     let sql = "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3";
     tx.get(sql, params![queue.workspace, queue.webhook, now, from], |row| {
-        Ok(LeaseSummary {
-            count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
-            first_end: row.opt_time(1)?,
-            first: row.opt_parse(2)?,
-        })
+        Ok(read_row!(row, 0 => LeaseSummary { count, first_end, first }))
     })
     .await
 }
@@ -248,25 +244,19 @@ async fn summarize_leases(
 /// Reads a delivery. The caller adds the lease, the webhook's URL and its secret.
 fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<ClaimedDelivery> {
     let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
-    Ok(ClaimedDelivery {
+    Ok(read_row!(row, 0 => ClaimedDelivery {
+        id, event, event_type, sequence, attempts, log, happened_at;
         workspace: queue.workspace,
         webhook: queue.webhook,
-        id: row.parse(0)?,
         lease: String::new(),
         session: String::new(),
         until: now,
         health: queue.state.health,
         url: String::new(),
         sealed_secret: None,
-        event: row.parse(1)?,
-        event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
-        sequence: row.opt_int(3)?,
-        happened_at: row.time(6)?,
         data: data.map(|data| with_custom_data(data, custom_data)),
-        attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
-        log: row.opt_owned(5)?,
-        is_test: row.int(9)? == Lane::Test.number(),
-    })
+        is_test: row.get::<i64>(9)? == Lane::Test.number(),
+    }))
 }
 
 /// Returns due deliveries of a queue that are not leased: samples first, then from the other lanes
@@ -301,12 +291,12 @@ async fn due_deliveries(
          ORDER BY due.lane, due.due_at_ms"
     );
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
-    let read = |row: &Row<'_>| Ok((row.int(9)?, row.time(7)?, read_claimed(row, queue, now)?));
+    let read =
+        |row: &Row<'_>| Ok((row.get::<usize>(9)?, row.get(7)?, read_claimed(row, queue, now)?));
     let params = params![queue.workspace, queue.webhook, now, limit, queue.state.due_from];
     let mut by_lane = Lane::ALL.map(|_| Vec::new());
-    for (number, due_at, leased) in tx.query(&sql, params, read).await? {
-        let place = usize::try_from(number).map_err(Error::corrupt)?;
-        let known = by_lane.get_mut(place).ok_or_else(|| Error::corrupt("an unknown lane"))?;
+    for (lane, due_at, leased) in tx.query(&sql, params, read).await? {
+        let known = by_lane.get_mut(lane).ok_or_else(|| Error::corrupt("an unknown lane"))?;
         known.push((due_at, leased));
     }
     let mut by_lane: Vec<_> = by_lane.map(Vec::into_iter).into();
@@ -380,7 +370,9 @@ async fn first_due(
             )
         };
         let [test, fresh, retry] = Lane::ALL.map(of_lane);
-        let read = |row: &Row<'_>| Ok((row.opt_time(0)?, [row.opt_time(1)?, row.opt_time(2)?]));
+        let read = |row: &Row<'_>| {
+            Ok((row.get::<Option<Timestamp>>(0)?, [row.get::<Option<Timestamp>>(1)?, row.get(2)?]))
+        };
         let (test, others) =
             tx.get(&format!("SELECT {test}, {fresh}, {retry}"), params, read).await?;
         Ok::<_, Error>((test, others.into_iter().flatten().min()))
@@ -427,7 +419,7 @@ pub async fn has_work(tx: &Tx<'_>, position: &ScanPosition, now: Timestamp) -> R
     let sql = "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
         OR EXISTS (SELECT 1 FROM webhook_recoveries)
         OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
-    let has_work = tx.get(sql, params![now, from], |row| row.bool(0)).await?;
+    let has_work: bool = tx.get(sql, params![now, from], |row| row.get(0)).await?;
     if !has_work {
         position.found_none(from);
     }

@@ -50,7 +50,7 @@ async fn first_events(
         ORDER BY sequence LIMIT ?4";
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let params = params![matched.workspace, matched.first_sequence, matched.last_sequence, count];
-    tx.query(sql, params, |row| Ok((row.int(0)?, row.parse(1)?))).await
+    tx.query(sql, params, |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Creates deliveries for the next events of a run, or for the next event and some of its webhooks.

@@ -1,11 +1,11 @@
 //! History: deliveries as the API lists them.
 
-use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::{Error, Result, Tx, Value, params};
+use crate::engine::{Result, Tx, Value, params, read_row};
+use crate::tables::events;
 use crate::tables::webhooks::{self, SENDS};
 
 /// The condition that a delivery `d` has failed an attempt and awaits a retry.
@@ -90,20 +90,14 @@ pub async fn list(
          WHERE d.workspace_id = ?1{filter} ORDER BY d.id DESC LIMIT ?2 OFFSET ?3"
     );
     tx.query(&sql, &params, |row| {
-        let status: DeliveryStatus = row.text(5)?.parse().map_err(Error::corrupt)?;
-        let is_paused = status == DeliveryStatus::Pending && !row.bool(9)?;
+        let status: DeliveryStatus = row.get(5)?;
+        let is_paused = status == DeliveryStatus::Pending && !row.get(9)?;
         let status = if is_paused { DeliveryStatus::Paused } else { status };
-        Ok(Delivery {
-            id: row.parse(0)?,
-            webhook: row.parse(1)?,
-            event: row.parse(2)?,
-            event_type: row.text(3)?.to_owned(),
-            sequence: row.opt_int(4)?,
-            status,
-            created_at: row.time(6)?,
-            next_attempt_at: Some(row.time(7)?).filter(|_| status == DeliveryStatus::Pending),
-            log: row.opt_owned(8)?,
-        })
+        let next_attempt_at = Some(row.get(7)?).filter(|_| status == DeliveryStatus::Pending);
+        let (created_at, log) = (row.get(6)?, row.get(8)?);
+        Ok(read_row!(row, 0 => Delivery {
+            id, webhook, event, event_type, sequence; status, created_at, next_attempt_at, log
+        }))
     })
     .await
 }
@@ -166,15 +160,8 @@ pub async fn list_visible_occurrences(
     };
     let sql =
         format!("SELECT DISTINCT event_type, type, path_before, path_after FROM ({sql}) AS shown");
-    tx.query(&sql, &params, |row| {
-        let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-        let happened = row.text(1)?.parse().map_err(Error::corrupt)?;
-        let occurrence = ResourceChange::from_event(happened, path(2)?, path(3)?);
-        let occurrence =
-            occurrence.ok_or_else(|| Error::corrupt("an event without its group paths"))?;
-        Ok((row.text(0)?.parse().map_err(Error::corrupt)?, occurrence))
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok((row.get(0)?, events::read_change(row.get(1)?, row, 2)?)))
+        .await
 }
 
 /// Returns the webhook of a delivery.
@@ -184,5 +171,5 @@ pub async fn find_webhook(
     id: DeliveryId,
 ) -> Result<Option<WebhookId>> {
     let sql = "SELECT webhook_id FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
-    tx.find(sql, params![workspace, id], |row| row.parse(0)).await
+    tx.find(sql, params![workspace, id], |row| row.get(0)).await
 }

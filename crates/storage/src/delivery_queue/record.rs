@@ -109,7 +109,7 @@ async fn held_leases(
         "SELECT delivery_id, lease FROM delivery_leases
          WHERE workspace_id = ?1 AND webhook_id = ?2{listed}"
     );
-    tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+    tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Records the results of one queue, each with a random number. Returns the number of recorded

@@ -99,7 +99,7 @@ pub async fn continue_recoveries(
             of(AWAITS_RETRY)
         );
         let params = params![workspace, webhook, &done, &last, since, limit];
-        let found = tx.query(&sql, params, |row| row.parse::<DeliveryId>(0)).await?;
+        let found = tx.query(&sql, params, |row| row.get::<DeliveryId>(0)).await?;
         redeliver(tx, workspace, webhook, &found, now).await?;
         match found.last() {
             Some(last) if found.len() == RECOVERY_BATCH => {
@@ -129,5 +129,5 @@ async fn count_due(
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'pending' AND lane = ?3
             AND due_at_ms <= ?4 LIMIT ?5) due";
     let params = params![workspace, webhook, Lane::Retry.number(), now, RECOVERY_DUE_LIMIT + 1];
-    tx.get(sql, params, |row| row.int(0)).await
+    tx.get(sql, params, |row| row.get(0)).await
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::{Affects, Result, Tx, Value, WriteTx, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, params, read_row};
 use crate::tables::webhooks::{self, SENDS};
 
 /// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their
@@ -23,7 +23,7 @@ pub async fn delete_expired(
         WHERE created_at_ms < ?2";
     let old = tx
         .query(sql, params![workspace, before, limit], |row| {
-            Ok((row.parse(0)?, row.parse(1)?, row.text(2)? == "pending"))
+            Ok((row.get(0)?, row.get(1)?, row.text(2)? == "pending"))
         })
         .await?;
     delete_listed(tx, workspace, &old).await
@@ -37,15 +37,13 @@ pub async fn delete_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
             WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
         LIMIT 16";
     let orphans = tx
-        .query(sql, &[], |row| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?)))
+        .query(sql, &[], |row| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?)))
         .await?;
     let mut deleted = 0;
     for (workspace, webhook) in orphans {
         let sql = "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3";
         let left = tx
-            .query(sql, params![workspace, webhook, limit], |row| {
-                Ok((row.parse(0)?, webhook, false))
-            })
+            .query(sql, params![workspace, webhook, limit], |row| Ok((row.get(0)?, webhook, false)))
             .await?;
         if left.is_empty() {
             for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {
@@ -115,12 +113,7 @@ pub async fn queue_metrics(tx: &Tx<'_>, now: Timestamp) -> Result<QueueMetrics> 
          JOIN webhooks h ON h.workspace_id = q.workspace_id AND h.id = q.webhook_id"
     );
     tx.get(&sql, params![now], |row| {
-        Ok(QueueMetrics {
-            pending: row.int(0)?,
-            held: row.int(1)?,
-            next_at: row.opt_time(2)?,
-            open: row.int(3)?,
-        })
+        Ok(read_row!(row, 0 => QueueMetrics { pending, held, next_at, open }))
     })
     .await
 }

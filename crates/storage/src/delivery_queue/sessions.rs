@@ -25,7 +25,7 @@ pub async fn open_session(
     let mut freed = 0;
     if !tx.has_other_writers() {
         let sql = "SELECT session FROM delivery_sessions";
-        for dead in tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await? {
+        for dead in tx.query(sql, &[], |row| row.get::<String>(0)).await? {
             freed += release_leases(tx, &dead, now).await?;
         }
     }
@@ -65,7 +65,7 @@ pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> R
 async fn release_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
     let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
         WHERE session = ?1 ORDER BY workspace_id, webhook_id";
-    let read = |row: &Row<'_>| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?));
+    let read = |row: &Row<'_>| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?));
     for (workspace, webhook) in tx.query(sql, params![session], read).await? {
         if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
             queue.state.next_at = Some(now);

@@ -6,7 +6,7 @@ use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
-use crate::engine::{Affects, Error, Result, Row, Value, WriteTx, in_list, params};
+use crate::engine::{Affects, Result, Row, Value, WriteTx, in_list, params, read_row};
 
 /// The locked queue of a webhook.
 #[derive(Debug, Clone)]
@@ -37,24 +37,10 @@ pub(super) const COLUMNS: &str = "workspace_id, webhook_id, next_at_ms, failures
     open_until_ms, pending, due_from_ms, leased_from";
 
 pub(super) fn read(row: &Row<'_>) -> Result<WebhookQueue> {
-    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
-    let state = QueueState {
-        next_at: row.opt_time(2)?,
-        health: CircuitBreaker {
-            failures: count(3)?,
-            slots: count(4)?,
-            open_until: row.opt_time(5)?,
-        },
-        pending: row.int(6)?,
-        due_from: row.time(7)?,
-        leased_from: row.opt_parse(8)?,
-    };
-    Ok(WebhookQueue {
-        workspace: row.parse(0)?,
-        webhook: row.parse(1)?,
-        saved: state.clone(),
-        state,
-    })
+    let health = read_row!(row, 3 => CircuitBreaker { failures, slots, open_until });
+    let next_at = row.get(2)?;
+    let state = read_row!(row, 6 => QueueState { pending, due_from, leased_from; next_at, health });
+    Ok(read_row!(row, 0 => WebhookQueue { workspace, webhook; saved: state.clone(), state }))
 }
 
 /// Locks the queues of webhooks, in the order of their ids.

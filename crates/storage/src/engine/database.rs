@@ -397,7 +397,7 @@ impl Database {
         }
         let read = async |tx: &Tx<'_>| {
             let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-            tx.get(sql, &[], |row| row.time(0)).await
+            tx.get(sql, &[], |row| row.get(0)).await
         };
         self.read_row::<_, Error, _>("clock", read).await.map(Some)
     }

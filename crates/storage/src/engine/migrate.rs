@@ -279,7 +279,7 @@ fn missing<'m>(
 pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
     let last = MIGRATIONS.last().map_or(0, |migration| migration.version);
     let sql = "SELECT oldest_program, name FROM schema_migrations WHERE version > ?1";
-    let read = |row: &Row<'_>| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     tx.query(sql, params![last], read).await
 }
 

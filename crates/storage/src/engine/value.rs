@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use galley_domain::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet, RoleId,
-    TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
-};
+use galley_domain::OrderKey;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -123,12 +120,6 @@ impl From<bool> for Value<'_> {
     }
 }
 
-impl From<Timestamp> for Value<'_> {
-    fn from(value: Timestamp) -> Self {
-        Self::Int(value.ms())
-    }
-}
-
 impl<'a> From<&'a OrderKey> for Value<'a> {
     fn from(value: &'a OrderKey) -> Self {
         Self::from(value.as_str())
@@ -140,30 +131,3 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
         value.map_or(Self::Null, Into::into)
     }
 }
-
-macro_rules! written_as_text {
-    ($($name:ty),*) => {$(
-        impl From<$name> for Value<'_> {
-            fn from(value: $name) -> Self {
-                Self::Text(Cow::Owned(value.to_string()))
-            }
-        }
-    )*};
-}
-
-written_as_text!(
-    WorkspaceId,
-    UserId,
-    WorkspaceMemberId,
-    RoleId,
-    TagId,
-    VariantId,
-    ContentGroupId,
-    ContentPieceId,
-    DeliveryId,
-    EventId,
-    TokenId,
-    WebhookId,
-    MailId,
-    PermissionSet
-);

@@ -6,17 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
-    Ok(ContentGroup {
-        id: row.parse(0)?,
-        name: ContentGroupName::from_stored(row.text(1)?),
-        version: row.int(2)?,
-    })
+    Ok(read_row!(row, 0 => ContentGroup { id, name, version }))
 }
 
 /// Finds a group.
@@ -33,7 +29,7 @@ pub async fn find(
 pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<GroupPath> {
     let sql = "SELECT ancestor_id FROM content_group_paths
         WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC";
-    let groups = tx.query(sql, params![workspace, id], |row| row.parse(0)).await?;
+    let groups = tx.query(sql, params![workspace, id], |row| row.get(0)).await?;
     Ok(GroupPath::new(groups))
 }
 
@@ -58,7 +54,7 @@ pub async fn existing(
         "SELECT DISTINCT g.group_id FROM content_group_paths g
          WHERE g.workspace_id = ?1{filter}{within}"
     );
-    Ok(tx.query(&sql, &params, |row| row.parse(0)).await?.into_iter().collect())
+    Ok(tx.query(&sql, &params, |row| row.get(0)).await?.into_iter().collect())
 }
 
 /// Lists the children of `parent` (`None`: the top level) by creation, after `after` if given.
@@ -124,7 +120,7 @@ pub async fn children_of(
     let sql = format!(
         "SELECT parent_id, id FROM content_groups WHERE workspace_id = ?1{filter} ORDER BY id"
     );
-    let rows = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.parse(1)?))).await?;
+    let rows = tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await?;
     for (parent, child) in rows {
         children.entry(parent).or_default().push(child);
     }
@@ -149,15 +145,15 @@ pub async fn subtree(
          JOIN content_groups g ON g.workspace_id = p.workspace_id AND g.id = p.group_id
          WHERE p.workspace_id = ?1{filter} ORDER BY g.id"
     );
-    tx.query(&sql, &params, |row| Ok((read(row)?, row.opt_parse(3)?))).await
+    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(3)?))).await
 }
 
 /// Returns the number of levels below a group.
 pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<usize> {
     let sql =
         "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2";
-    let height = tx.get(sql, params![workspace, id], |row| row.opt_int(0)).await?;
-    Ok(usize::try_from(height.unwrap_or(0)).unwrap_or(0))
+    let height: Option<usize> = tx.get(sql, params![workspace, id], |row| row.get(0)).await?;
+    Ok(height.unwrap_or(0))
 }
 
 /// Inserts a new group under the last group of `parents`, or at the top level.

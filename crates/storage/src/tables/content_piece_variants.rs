@@ -6,7 +6,7 @@ use galley_domain::content_piece::{ContentPieceOverrides, CustomData, Descriptio
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, comma_separated, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, comma_separated, params, read_row};
 
 /// The columns of the table `v` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
@@ -15,21 +15,10 @@ pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.c
 
 /// Reads overrides from column `first` on. Without a row, nothing is overridden.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides> {
-    let text = |column| row.opt_text(first + column);
-    Ok(ContentPieceOverrides {
-        date: row.opt_time(first)?,
-        title: text(1)?.map(Title::from_stored),
-        description: text(2)?.map(Description::from_stored),
-        slug: text(3)?.map(Slug::from_stored),
-        cover_url: text(4)?.map(WebReference::from_stored),
-        cover_alt: text(5)?.map(ShortText::from_stored),
-        cover_width: text(6)?.map(ShortText::from_stored),
-        canonical_link: text(7)?.map(WebReference::from_stored),
-        filename: text(8)?.map(ShortText::from_stored),
-        custom_data: text(9)?.map(CustomData::from_stored),
-        tags: row.opt_parse_list(first + 10)?,
-        members: row.opt_parse_list(first + 11)?,
-    })
+    Ok(read_row!(row, first => ContentPieceOverrides {
+        date, title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
+        custom_data, tags, members,
+    }))
 }
 
 /// Finds the overrides of a piece in a variant.
@@ -68,7 +57,7 @@ pub async fn of_piece(
             AND vc.content_piece_id = ?2 AND vc.variant_id = i.variant_id
          ORDER BY i.variant_id"
     );
-    let read = |row: &Row<'_>| Ok((row.parse(0)?, read(row, 2)?, row.opt_owned(1)?));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, read(row, 2)?, row.get(1)?));
     tx.query(&sql, params![workspace, piece], read).await
 }
 

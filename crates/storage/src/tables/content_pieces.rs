@@ -5,16 +5,14 @@
 //! and overrides in [`crate::tables::content_piece_variants`].
 
 use futures_util::future::try_join;
-use galley_domain::content_piece::{
-    ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
-};
+use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{
-    ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
 };
 
 use crate::engine::{
-    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params,
+    Affects, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params, read_row,
 };
 use crate::tables::content_piece_reference_rows::{
     delete_members, delete_tags, insert_members, insert_tags,
@@ -47,30 +45,14 @@ pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 const COLUMNS_END: usize = 19;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
-    let owned = |column| Ok::<_, Error>(row.opt_text(column)?.map(ToOwned::to_owned));
-    Ok(ContentPiece {
-        id: row.parse(0)?,
-        content_group_id: row.parse(1)?,
-        order: OrderKey::from_stored(row.text(2)?),
-        placed_at: row.time(18)?,
-        version: row.int(3)?,
-        created_at: row.time(4)?,
-        updated_at: row.time(5)?,
-        fields: ContentPieceFields {
-            date: row.opt_time(6)?,
-            title: Title::from_stored(row.text(7)?),
-            description: owned(8)?.map(Description::from_stored),
-            slug: Slug::from_stored(row.text(9)?),
-            cover_url: owned(10)?.map(WebReference::from_stored),
-            cover_alt: owned(11)?.map(ShortText::from_stored),
-            cover_width: owned(12)?.map(ShortText::from_stored),
-            canonical_link: owned(13)?.map(WebReference::from_stored),
-            filename: owned(14)?.map(ShortText::from_stored),
-            custom_data: owned(15)?.map(CustomData::from_stored),
-            tags: row.parse_list(16)?,
-            members: row.parse_list(17)?,
-        },
-    })
+    let fields = read_row!(row, 6 => ContentPieceFields {
+        date, title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
+        custom_data, tags, members,
+    });
+    let placed_at = row.get(18)?;
+    Ok(read_row!(row, 0 => ContentPiece {
+        id, content_group_id, order, version, created_at, updated_at; placed_at, fields
+    }))
 }
 
 /// Finds a piece.
@@ -185,7 +167,7 @@ impl View {
 
     pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
         let piece = read(row)?;
-        let tree = if self.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        let tree = if self.content { row.get(COLUMNS_END)? } else { None };
         if self.variant.is_none() {
             return Ok((piece, tree));
         }
@@ -393,7 +375,7 @@ pub async fn list_in_group_for_deletion(
          ORDER BY order_key LIMIT ?3{}",
         tx.for_update()
     );
-    let read_id = |row: &Row<'_>| row.parse::<ContentPieceId>(0);
+    let read_id = |row: &Row<'_>| row.get::<ContentPieceId>(0);
     let ids = tx.query(&lock, params![workspace, group, limit], read_id).await?;
     if ids.is_empty() {
         return Ok(Vec::new());

@@ -9,7 +9,7 @@ use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
 use crate::engine::{
-    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params,
+    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params, read_row,
 };
 use crate::tables::content_groups;
 
@@ -69,7 +69,7 @@ pub async fn append(
         tx.exists(&lock, params![workspace]).await.map(drop)
     };
     let workspace_only = params![workspace];
-    let last = tx.get(&last, workspace_only, |row| row.int(0));
+    let last = tx.get(&last, workspace_only, |row| row.get::<i64>(0));
     let moved = Box::pin(current_paths(tx, workspace, events));
     let ((), last, moved) = try_join3(locked, last, moved).await?;
     // The id of the last event serves as the next generation.
@@ -313,14 +313,8 @@ async fn candidates(
         "SELECT h.id, h.event, h.content_group_id FROM webhooks h
          WHERE h.workspace_id = ?1{of_types}{on_groups} ORDER BY h.id"
     );
-    tx.query(&sql, &params, |row| {
-        Ok(CandidateWebhook {
-            id: row.text(0)?.to_owned(),
-            event: row.text(1)?.parse().map_err(Error::corrupt)?,
-            group: row.opt_parse(2)?,
-        })
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok(read_row!(row, 0 => CandidateWebhook { id, event, group })))
+        .await
 }
 
 /// An event with the data that determine its visibility and its type in each scope.
@@ -353,7 +347,7 @@ pub async fn list_with_paths(
              FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
              ORDER BY e.sequence LIMIT ?3"
         );
-        let size = |row: &Row<'_>| Ok((row.int(0)?, usize::try_from(row.int(1)?).unwrap_or(0)));
+        let size = |row: &Row<'_>| Ok((row.get(0)?, row.get::<usize>(1)?));
         let sizes = tx.query(&sql, params![workspace, after, limit], size).await?;
         let (mut last, mut read_bytes) = (after, 0);
         for (sequence, size) in sizes {
@@ -378,18 +372,21 @@ pub async fn list_with_paths(
     let found = tx
         .query(&sql, params![workspace, after, limit, last], |row| {
             let event = read(row)?;
-            let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-            let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-            let occurrence = ResourceChange::from_event(event_type, path(6)?, path(7)?);
-            Ok(EventWithPaths {
-                event,
-                occurrence: occurrence
-                    .ok_or_else(|| Error::corrupt("an event without its group paths"))?,
-                data_before: row.opt_owned(8)?,
-            })
+            let occurrence = read_change(row.get(2)?, row, 6)?;
+            Ok(EventWithPaths { event, occurrence, data_before: row.get(8)? })
         })
         .await?;
     Ok((found, is_much))
+}
+
+/// Reads the change of an event. Its paths before and after start at `first`.
+pub(crate) fn read_change(
+    event_type: EventType,
+    row: &Row<'_>,
+    first: usize,
+) -> Result<ResourceChange> {
+    let change = ResourceChange::from_event(event_type, row.get(first)?, row.get(first + 1)?);
+    change.ok_or_else(|| Error::corrupt("an event without its group paths"))
 }
 
 /// Returns the numbers of the first stored event, if there is one, and of the last event ever.
@@ -399,7 +396,7 @@ pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>,
             (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
          FROM workspace_sequences s WHERE s.workspace_id = ?1"
     );
-    tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
+    tx.get(&sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Deletes events from before `before`, at most `limit`, except the last one. Returns their number.
@@ -423,13 +420,8 @@ pub async fn delete_expired(
 }
 
 fn read(row: &Row<'_>) -> Result<Event> {
-    Ok(Event {
-        sequence: row.int(0)?,
-        id: row.parse(1)?,
-        event_type: row.text(2)?.to_owned(),
-        created_at: row.time(3)?,
-        data: with_custom_data(row.text(4)?, row.opt_text(5)?),
-    })
+    let data = with_custom_data(row.text(4)?, row.opt_text(5)?);
+    Ok(read_row!(row, 0 => Event { sequence, id, event_type, created_at; data }))
 }
 
 /// The custom data that `data` of the event `e` omits. The statement's first parameter is the

@@ -55,7 +55,7 @@ pub async fn find(
     let sql = "SELECT request_hash, answer FROM idempotency_keys
         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
     tx.find(sql, params![workspace, token, key], |row| {
-        Ok(StoredRequest { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? })
+        Ok(StoredRequest { request_hash: row.get(0)?, answer: row.get(1)? })
     })
     .await
 }

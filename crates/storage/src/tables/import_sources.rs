@@ -1,10 +1,10 @@
 //! The sources that pieces were imported from, as hashes. With them an import detects the changes
 //! since the previous one.
 
-use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::import_source::ImportSource;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, params, read_row};
 
 /// The source of a piece, or of a piece in a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +40,10 @@ pub async fn list(
         // Both engines sort an empty text first.
         let variant = match row.text(1)? {
             "" => None,
-            _ => Some(row.parse(1)?),
+            _ => Some(row.get(1)?),
         };
-        Ok(PieceSource {
-            piece: row.parse(0)?,
-            variant,
-            source: ImportSource {
-                source_hash: SourceHash::from_stored(row.text(2)?),
-                imported_hash: SourceHash::from_stored(row.text(3)?),
-            },
-        })
+        let source = read_row!(row, 2 => ImportSource { source_hash, imported_hash });
+        Ok(PieceSource { piece: row.get(0)?, variant, source })
     })
     .await
 }

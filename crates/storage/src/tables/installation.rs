@@ -10,7 +10,7 @@ pub async fn lock(tx: &WriteTx<'_>) -> Result<()> {
 
 /// Finds the known text that is encrypted with the installation's key.
 pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
-    tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.bytes(0)).await
+    tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.get(0)).await
 }
 
 /// Stores the known text encrypted with the installation's key, unless there is one already.

@@ -2,7 +2,7 @@
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::{Affects, Result, Tx, WriteTx, params};
+use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row};
 
 /// An invite, as found by its code's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +50,7 @@ pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
     let sql = "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
         WHERE code_hash = ?1";
     tx.find(sql, params![hash.as_slice()], |row| {
-        Ok(Invite {
-            workspace: row.parse(0)?,
-            member: row.parse(1)?,
-            inviter: row.opt_parse(2)?,
-            expires_at: row.time(3)?,
-            ended_at: row.opt_time(4)?,
-        })
+        Ok(read_row!(row, 0 => Invite { workspace, member, inviter, expires_at, ended_at }))
     })
     .await
 }
@@ -83,7 +77,7 @@ pub async fn list_pending_by(
 ) -> Result<Vec<WorkspaceMemberId>> {
     let sql = "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
         AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms";
-    tx.query(sql, params![workspace, since, inviter], |row| row.parse(0)).await
+    tx.query(sql, params![workspace, since, inviter], |row| row.get(0)).await
 }
 
 /// Lists the invited members whom members with this role have invited since `since`, and who have
@@ -98,7 +92,7 @@ pub async fn list_pending_by_role(
             JOIN workspace_members m ON m.workspace_id = ?1 AND m.user_id = i.inviter_id
         WHERE i.workspace_id = ?1 AND i.created_at_ms > ?2 AND i.ended_at_ms IS NULL
             AND m.role_id = ?3 ORDER BY i.created_at_ms";
-    tx.query(sql, params![workspace, since, role], |row| row.parse(0)).await
+    tx.query(sql, params![workspace, since, role], |row| row.get(0)).await
 }
 
 /// Revokes all codes of a member.
@@ -122,5 +116,5 @@ pub async fn nth_latest(
 ) -> Result<Option<Timestamp>> {
     let sql = "SELECT created_at_ms FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
         ORDER BY created_at_ms DESC LIMIT 1 OFFSET ?3";
-    tx.find(sql, params![workspace, since, nth - 1], |row| row.time(0)).await
+    tx.find(sql, params![workspace, since, nth - 1], |row| row.get(0)).await
 }

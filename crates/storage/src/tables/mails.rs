@@ -5,7 +5,9 @@
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::{Affects, Candidates, Result, Row, Tx, WriteTx, lock_candidates, params};
+use crate::engine::{
+    Affects, Candidates, Result, Row, Tx, WriteTx, lock_candidates, params, read_row,
+};
 
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +63,7 @@ pub async fn list_of_member(
 }
 
 fn read(row: &Row<'_>) -> Result<QueuedMail> {
-    Ok(QueuedMail {
-        id: row.parse(0)?,
-        kind: row.text(1)?.to_owned(),
-        member: row.opt_parse(2)?,
-        recipient: row.text(3)?.to_owned(),
-        sealed: row.bytes(4)?,
-    })
+    Ok(read_row!(row, 0 => QueuedMail { id, kind, member, recipient, sealed }))
 }
 
 /// A mail that a worker has leased.
@@ -115,12 +111,8 @@ pub async fn lease(
         order: "due_at_ms",
     };
     let read = |row: &Row<'_>| {
-        Ok(LeasedMail {
-            mail: read(row)?,
-            workspace: row.parse(5)?,
-            created_at: row.time(6)?,
-            attempts: row.int(7)? + 1,
-        })
+        let (mail, attempts) = (read(row)?, row.get::<i64>(7)? + 1);
+        Ok(read_row!(row, 5 => LeasedMail { workspace, created_at; mail, attempts }))
     };
     let leased = lock_candidates::<MailId, _>(tx, rows, params![now], max, read).await?;
     for one in &leased {
@@ -175,11 +167,8 @@ pub async fn list_failing(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<Fai
     let sql = "SELECT member_id, last_error, failed_at_ms FROM mails
         WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000";
     tx.query(sql, params![workspace], |row| {
-        Ok(FailingMail {
-            member: row.opt_parse(0)?,
-            error: row.text(1)?.to_owned(),
-            is_abandoned: row.opt_time(2)?.is_some(),
-        })
+        let is_abandoned = row.get::<Option<i64>>(2)?.is_some();
+        Ok(read_row!(row, 0 => FailingMail { member, error; is_abandoned }))
     })
     .await
 }
@@ -188,7 +177,7 @@ pub async fn list_failing(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<Fai
 pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
     let sql = "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
         (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NOT NULL)";
-    tx.get(sql, &[], |row| Ok((row.int(0)?, row.int(1)?))).await
+    tx.get(sql, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Deletes at most `max` mails that were abandoned before `before`. Returns their number.

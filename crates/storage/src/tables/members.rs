@@ -57,11 +57,11 @@ const USER: usize = 5;
 
 fn read(row: &Row<'_>) -> Result<Member> {
     Ok(Member {
-        id: row.parse(0)?,
-        role: row.parse(1)?,
-        invited_email: row.opt_owned(2)?,
-        invited_name: row.opt_owned(3)?,
-        version: row.int(4)?,
+        id: row.get(0)?,
+        role: row.get(1)?,
+        invited_email: row.get(2)?,
+        invited_name: row.get(3)?,
+        version: row.get(4)?,
         user: users::read(row, USER)?,
     })
 }
@@ -201,7 +201,7 @@ pub async fn of_user(
     );
     tx.query(&sql, params![user, after.unwrap_or_default(), limit, offset], |row| {
         Ok(Membership {
-            id: row.parse(0)?,
+            id: row.get(0)?,
             workspace: workspaces::read(row, 1)?,
             role: roles::read(row, 11)?,
         })
@@ -225,10 +225,8 @@ pub async fn profiles(
          WHERE m.workspace_id = ?1{filter}",
         users::COLUMNS
     );
-    tx.query(&sql, &params, |row| {
-        Ok(MemberProfile { id: row.parse(0)?, user: users::read(row, 1)? })
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok(MemberProfile { id: row.get(0)?, user: users::read(row, 1)? }))
+        .await
 }
 
 /// Finds the oldest Admin of a workspace, the default user for tokens that the operator creates.
@@ -240,7 +238,7 @@ pub async fn find_first_admin(
         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
         WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
         ORDER BY m.id LIMIT 1";
-    tx.find(sql, params![workspace], |row| Ok((row.parse(0)?, row.parse(1)?))).await
+    tx.find(sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Lists the Admins of a workspace with their addresses, at most 1,000.
@@ -252,7 +250,7 @@ pub async fn list_admin_addresses(
         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
         JOIN users u ON u.id = m.user_id
         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000";
-    tx.query(sql, params![workspace], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+    tx.query(sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Returns true if a member other than `id` is an Admin, invited ones excluded.

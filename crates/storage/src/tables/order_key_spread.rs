@@ -11,7 +11,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, params};
+use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, params, read_row};
 use crate::tables::content_pieces;
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
 
@@ -43,9 +43,9 @@ pub async fn pending_spreads(
         ORDER BY workspace_id LIMIT 16";
     let behind = behind.map_or_else(String::new, |workspace| workspace.to_string());
     tx.query(sql, params![behind], |row| {
-        let around = OrderKey::from_stored(row.text(1)?);
+        let around = row.get(1)?;
         let unplanned = row.opt_text(2)?.is_none().then_some(around);
-        Ok(PendingSpread { workspace: row.parse(0)?, unplanned })
+        Ok(PendingSpread { workspace: row.get(0)?, unplanned })
     })
     .await
 }
@@ -142,7 +142,7 @@ async fn key_after(
 }
 
 fn read_key(row: &Row<'_>) -> Result<OrderKey> {
-    Ok(OrderKey::from_stored(row.text(0)?))
+    row.get(0)
 }
 
 /// Counts the pieces between two keys.
@@ -155,8 +155,7 @@ async fn count(
     let sql = "SELECT COUNT(*) FROM content_pieces
         WHERE workspace_id = ?1 AND order_key > ?2 AND order_key < ?3";
     let bounds = params![workspace, lower(low), upper(high)];
-    let count = tx.get(sql, bounds, |row| row.int(0)).await?;
-    u32::try_from(count).map_err(Error::corrupt)
+    tx.get(sql, bounds, |row| row.get(0)).await
 }
 
 fn lower(key: Option<&OrderKey>) -> &str {
@@ -229,21 +228,13 @@ async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
 }
 
 fn read_plan(row: &Row<'_>) -> Result<(OrderKey, Option<SpreadPlan>)> {
-    let key = |column| Ok::<_, Error>(row.opt_text(column)?.map(OrderKey::from_stored));
-    let around = OrderKey::from_stored(row.text(6)?);
-    let (Some(left_end), Some(right_start)) = (key(2)?, key(3)?) else { return Ok((around, None)) };
-    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
-    let (left_count, right_count) = (count(4)?, count(5)?);
-    let (low, high) = (key(0)?, key(1)?);
-    let plan = SpreadPlan {
-        around: around.clone(),
-        low,
-        high,
-        left_end,
-        right_start,
-        left_count,
-        right_count,
-    };
+    let around: OrderKey = row.get(6)?;
+    if row.opt_text(2)?.is_none() || row.opt_text(3)?.is_none() {
+        return Ok((around, None));
+    }
+    let plan = read_row!(row, 0 => SpreadPlan {
+        low, high, left_end, right_start, left_count, right_count; around: around.clone()
+    });
     Ok((around, Some(plan)))
 }
 

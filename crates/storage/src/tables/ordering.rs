@@ -8,7 +8,7 @@
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
-use crate::engine::{Error, Result, Row, Tx, WriteTx, params};
+use crate::engine::{Error, Result, Row, Tx, WriteTx, params, read_row};
 use crate::tables::order_spread_rows::note_if_long;
 
 /// A piece's position in the list.
@@ -29,11 +29,7 @@ pub(super) const SPREAD_LENGTH_LIMIT: usize = 40;
 pub(super) const END: &str = "~";
 
 fn read(row: &Row<'_>) -> Result<OrderedPiece> {
-    Ok(OrderedPiece {
-        id: row.parse(0)?,
-        order: OrderKey::from_stored(row.text(1)?),
-        placed_at: row.time(2)?,
-    })
+    Ok(read_row!(row, 0 => OrderedPiece { id, order, placed_at }))
 }
 
 /// Blocks background slices in the workspace until the transaction ends. Called before reading the

@@ -1,10 +1,10 @@
 //! Roles: named sets of permissions.
 
-use galley_domain::role::{BaseType, Role, RoleName};
+use galley_domain::role::{BaseType, Role};
 use galley_domain::text::ShortText;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// The columns of the table `r` that [`read`] reads.
 pub(crate) const COLUMNS: &str =
@@ -12,14 +12,7 @@ pub(crate) const COLUMNS: &str =
 
 /// Reads a role whose columns start at `first`.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Role> {
-    Ok(Role {
-        id: row.parse(first)?,
-        name: RoleName::from_stored(row.text(first + 1)?),
-        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
-        permissions: row.parse(first + 3)?,
-        base_type: row.opt_parse(first + 4)?,
-        version: row.int(first + 5)?,
-    })
+    Ok(read_row!(row, first => Role { id, name, description, permissions, base_type, version }))
 }
 
 /// Finds a role.

@@ -3,16 +3,11 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
-use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list_or_all, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params, read_row};
 use crate::tables::content_pieces;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
-    Ok(Tag {
-        id: row.parse(0)?,
-        label: TagLabel::from_stored(row.text(1)?),
-        color: row.text(2)?.parse().map_err(Error::corrupt)?,
-        version: row.int(3)?,
-    })
+    Ok(read_row!(row, 0 => Tag { id, label, color, version }))
 }
 
 /// Finds a tag.

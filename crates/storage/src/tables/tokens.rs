@@ -7,7 +7,9 @@ use galley_domain::{
     ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, comma_separated, params};
+use crate::engine::{
+    Affects, Generation, Result, Row, Tx, WriteTx, comma_separated, params, read_row,
+};
 
 /// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,19 +89,10 @@ const COLUMNS: &str = "t.id, t.user_id, t.name, t.description, t.permissions, \
     t.version";
 
 fn read(row: &Row<'_>) -> Result<Token> {
-    Ok(Token {
-        id: row.parse(0)?,
-        user: row.parse(1)?,
-        name: TokenName::from_stored(row.text(2)?),
-        description: row.opt_owned(3)?.map(ShortText::from_stored),
-        permissions: row.parse(4)?,
-        content_groups: row.opt_parse_list(5)?,
-        extension: row.opt_owned(6)?.map(ExtensionName::from_stored),
-        expires_at: row.opt_time(7)?,
-        last_used_at: row.opt_time(8)?,
-        created_at: row.time(9)?,
-        version: row.int(10)?,
-    })
+    Ok(read_row!(row, 0 => Token {
+        id, user, name, description, permissions, content_groups, extension, expires_at,
+        last_used_at, created_at, version
+    }))
 }
 
 const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
@@ -110,20 +103,12 @@ const OF_TOKEN: &str = "FROM tokens t
     JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
 
 fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
-    let role_permissions: PermissionSet = row.parse(5)?;
-    Ok(Authentication {
-        token: row.parse(0)?,
-        workspace: row.parse(1)?,
-        user: row.parse(2)?,
-        member: row.parse(3)?,
-        base_type: row.opt_parse(4)?,
-        role_permissions,
-        permissions: role_permissions.intersection(row.parse(6)?),
-        content_groups: row.opt_parse_list(7)?,
-        extension: row.opt_owned(8)?,
-        expires_at: row.opt_time(9)?,
-        last_used_at: row.opt_time(10)?,
-    })
+    let mut found = read_row!(row, 0 => Authentication {
+        token, workspace, user, member, base_type, role_permissions, permissions, content_groups,
+        extension, expires_at, last_used_at,
+    });
+    found.permissions = found.permissions.intersection(found.role_permissions);
+    Ok(found)
 }
 
 /// Finds the token with this hash, expired or not, if its user is still a member.
@@ -151,7 +136,7 @@ pub async fn find_by_hash_with_generation(
          WHERE t.hash = ?1"
     );
     let read = |row: &Row<'_>| {
-        let generation = Generation::of(row.int(11)?, row.int(12)?, row.opt_parse(13)?);
+        let generation = Generation::of(row.get(11)?, row.get(12)?, row.get(13)?);
         Ok((read_authentication(row)?, generation))
     };
     tx.find(&sql, params![hash.as_slice()], read).await
@@ -276,7 +261,7 @@ pub async fn list_with_users(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<
          WHERE t.workspace_id = ?1 ORDER BY t.id"
     );
     tx.query(&sql, params![workspace], |row| {
-        Ok(TokenSummary { token: read(row)?, username: row.text(11)?.to_owned() })
+        Ok(TokenSummary { token: read(row)?, username: row.get(11)? })
     })
     .await
 }

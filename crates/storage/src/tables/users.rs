@@ -3,7 +3,7 @@
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::{Timestamp, UserId};
 
-use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +27,9 @@ pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avat
 
 /// Reads a user whose columns start at `first`, if there is one.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Option<User>> {
-    let Some(id) = row.opt_parse(first)? else { return Ok(None) };
-    Ok(Some(User {
-        id,
-        email: row.text(first + 1)?.to_owned(),
-        username: row.text(first + 2)?.to_owned(),
-        full_name: row.text(first + 3)?.to_owned(),
-        avatar: row.opt_owned(first + 4)?,
-        version: row.int(first + 5)?,
-    }))
+    let Some(id) = row.get(first)? else { return Ok(None) };
+    let fields = first + 1;
+    Ok(Some(read_row!(row, fields => User { email, username, full_name, avatar, version; id })))
 }
 
 /// Finds a user.

@@ -1,21 +1,15 @@
 //! Variants. The overrides of pieces are in [`crate::tables::content_piece_variants`].
 
 use galley_domain::text::ShortText;
-use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row};
 
 const COLUMNS: &str = "id, key, label, description, version";
 
 fn read(row: &Row<'_>) -> Result<Variant> {
-    Ok(Variant {
-        id: row.parse(0)?,
-        key: VariantKey::from_stored(row.text(1)?),
-        label: VariantLabel::from_stored(row.text(2)?),
-        description: row.opt_text(3)?.map(ShortText::from_stored),
-        version: row.int(4)?,
-    })
+    Ok(read_row!(row, 0 => Variant { id, key, label, description, version }))
 }
 
 /// Finds a variant.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use galley_domain::text::ShortText;
-use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
 use crate::tables::webhook_queue_rows;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
@@ -20,20 +20,10 @@ const GROUP_APPLIES: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'me
 pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
-    Ok(Webhook {
-        id: row.parse(0)?,
-        url: WebhookUrl::from_stored(row.text(1)?),
-        name: WebhookName::from_stored(row.text(2)?),
-        description: row.opt_owned(3)?.map(ShortText::from_stored),
-        event: row.text(4)?.parse().map_err(Error::corrupt)?,
-        content_group_id: row.opt_parse(5)?,
-        extension: row.opt_owned(6)?,
-        enabled: row.bool(7)?,
-        disabled_reason: row.opt_parse(8)?,
-        failing_since: row.opt_time(9)?,
-        version: row.int(10)?,
-        dropped: row.int(11)?,
-    })
+    Ok(read_row!(row, 0 => Webhook {
+        id, url, name, description, event, content_group_id, extension, enabled, disabled_reason,
+        failing_since, version, dropped
+    }))
 }
 
 /// Returns the condition that a webhook is on a group in the subtree of one of `within`.
@@ -162,7 +152,7 @@ pub async fn find_sealed_secret(
     id: WebhookId,
 ) -> Result<Option<Vec<u8>>> {
     let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    let found = tx.find(sql, params![workspace, id], |row| row.opt_bytes(0)).await?;
+    let found = tx.find(sql, params![workspace, id], |row| row.get(0)).await?;
     Ok(found.flatten())
 }
 
@@ -201,11 +191,7 @@ pub(crate) async fn find_to_send(
          WHERE h.workspace_id = ?1 AND h.id = ?2"
     );
     tx.find(&sql, params![workspace, id], |row| {
-        Ok(DeliveryTarget {
-            url: row.text(0)?.to_owned(),
-            sends: row.bool(1)?,
-            sealed_secret: row.opt_bytes(2)?,
-        })
+        Ok(read_row!(row, 0 => DeliveryTarget { url, sends, sealed_secret }))
     })
     .await
 }
@@ -219,7 +205,7 @@ pub(crate) async fn find_sending(
     let mut params = vec![Value::from(workspace)];
     let listed = in_list("h.id", ids.iter().copied(), &mut params);
     let sql = format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
-    let found = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.bool(1)?))).await?;
+    let found = tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await?;
     Ok(found.into_iter().collect())
 }
 
@@ -244,10 +230,8 @@ pub async fn list_failing(tx: &Tx<'_>, limit: i64) -> Result<Vec<FailingWebhook>
     let sql = "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
         WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
         ORDER BY id LIMIT ?1";
-    tx.query(sql, params![limit], |row| {
-        Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?))
-    })
-    .await
+    tx.query(sql, params![limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .await
 }
 
 /// Records that a webhook's deliveries succeed.
@@ -268,7 +252,7 @@ pub async fn record_failure(
         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL";
     tx.execute(sql, params![workspace, id, now], Affects::Nothing).await?;
     let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
+    Ok(tx.find(sql, params![workspace, id], |row| row.get(0)).await?.flatten())
 }
 
 /// Disables a webhook whose deliveries are sent. Returns false for any other.

@@ -1,10 +1,10 @@
 //! Workspaces.
 
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
+use galley_domain::workspace::{Billing, Workspace};
 use galley_domain::{Timestamp, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, WriteTx, params};
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// The columns of the table `w` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
@@ -13,20 +13,12 @@ pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.custome
 
 /// Reads a workspace whose columns start at `first`.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Workspace> {
-    Ok(Workspace {
-        id: row.parse(first)?,
-        name: WorkspaceName::from_stored(row.text(first + 1)?),
-        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
-        logo: row.opt_owned(first + 3)?.map(WebReference::from_stored),
-        billing: Billing {
-            customer_id: row.opt_owned(first + 4)?,
-            subscription_status: row.opt_owned(first + 5)?,
-            subscription_plan: row.opt_owned(first + 6)?,
-            subscription_data: row.opt_owned(first + 7)?,
-            subscription_expires_at: row.opt_time(first + 8)?,
-        },
-        version: row.int(first + 9)?,
-    })
+    let billing = read_row!(row, first + 4 => Billing {
+        customer_id, subscription_status, subscription_plan, subscription_data,
+        subscription_expires_at,
+    });
+    let version = row.get(first + 9)?;
+    Ok(read_row!(row, first => Workspace { id, name, description, logo; billing, version }))
 }
 
 /// Inserts a new workspace, with the sequence of its events.
@@ -82,7 +74,7 @@ pub async fn any(tx: &Tx<'_>) -> Result<bool> {
 /// Lists the id and name of each workspace, the oldest first.
 pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
     let sql = "SELECT id, name FROM workspaces ORDER BY id";
-    tx.query(sql, &[], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+    tx.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Locks the workspace for structural changes until the transaction ends. It serializes changes

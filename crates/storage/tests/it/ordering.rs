@@ -51,7 +51,7 @@ impl OpenStore {
         let read = async move |tx: &Tx<'_>| {
             let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1
                 ORDER BY order_key";
-            let read = |row: &galley_storage::Row<'_>| Ok((row.parse(0)?, row.text(1)?.to_owned()));
+            let read = |row: &galley_storage::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             tx.query(sql, &[workspace.into()], read).await
         };
         self.database.read_long::<_, Error, _>("in order", read).await.unwrap()

@@ -327,7 +327,7 @@ impl Simulation {
 
     async fn read(&self, sql: &'static str, time: i64) -> Option<i64> {
         let read =
-            async move |tx: &Tx<'_>| tx.get(sql, &[Value::from(time)], |row| row.opt_int(0)).await;
+            async move |tx: &Tx<'_>| tx.get(sql, &[Value::from(time)], |row| row.get(0)).await;
         self.open.database.read_long::<_, Error, _>("read", read).await.unwrap()
     }
 

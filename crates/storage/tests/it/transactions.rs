@@ -232,7 +232,7 @@ async fn a_dropped_read_is_interrupted_and_keeps_its_thread_until_then() {
             "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {end})
              SELECT count(*) FROM c"
         );
-        let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.int(0)).await;
+        let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.get::<i64>(0)).await;
         database.read_long::<_, Error, _>("count", count)
     };
     for _ in 0..20 {

@@ -149,7 +149,7 @@ impl Replica {
         let has_responded = AtomicBool::new(false);
         let shown = async {
             let shown =
-                tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.int(0)).await;
+                tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.get(0)).await;
             has_responded.store(true, Ordering::Relaxed);
             shown
         };
