@@ -155,7 +155,7 @@ impl Table {
     pub(super) async fn insert(&self, tx: &WriteTx<'_>, rows: &[OwnedRow]) -> Result<()> {
         let (columns, places) = (self.column_names(), numbered(self.columns.len()));
         let sql = format!("INSERT INTO {} ({columns}) VALUES ({places})", self.name);
-        tx.execute_each(&sql, rows, Affects::Everything).await
+        tx.change_each(&sql, rows, Affects::Everything).await
     }
 
     /// Returns true if rows refer to others of this table, which must be inserted first.

@@ -12,6 +12,7 @@ use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
 use crate::engine::{
     Affects, Candidates, Error, Result, Row, Tx, Value, WriteTx, lock_candidates, params, read_row,
+    row,
 };
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
@@ -185,13 +186,9 @@ async fn claim_from_queue(
                 ..due
             });
         }
-        let rows: Vec<Vec<Value<'_>>> = taken
-            .iter()
-            .map(|one| {
-                params![workspace, webhook, one.id, &request.lease, &request.session, request.until]
-                    .to_vec()
-            })
-            .collect();
+        let rows = taken.iter().map(|one| {
+            row![workspace, webhook, one.id, &request.lease, &request.session, request.until]
+        });
         let sql =
             "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, session,
                 until_ms)
@@ -199,7 +196,7 @@ async fn claim_from_queue(
              ON CONFLICT (workspace_id, webhook_id, delivery_id)
                 DO UPDATE SET lease = excluded.lease, session = excluded.session,
                     until_ms = excluded.until_ms";
-        tx.execute_each(sql, &rows, Affects::Nothing).await?;
+        tx.change_each(sql, rows, Affects::Nothing).await?;
         leases.add(taken.iter().map(|one| one.id), request.until);
     }
     queue.state.leased_from = leases.first;
@@ -290,10 +287,9 @@ async fn due_deliveries(
          LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
          ORDER BY due.lane, due.due_at_ms"
     );
-    let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let read =
         |row: &Row<'_>| Ok((row.get::<usize>(9)?, row.get(7)?, read_claimed(row, queue, now)?));
-    let params = params![queue.workspace, queue.webhook, now, limit, queue.state.due_from];
+    let params = params![queue.workspace, queue.webhook, now, max, queue.state.due_from];
     let mut by_lane = Lane::ALL.map(|_| Vec::new());
     for (lane, due_at, leased) in tx.query(&sql, params, read).await? {
         let known = by_lane.get_mut(lane).ok_or_else(|| Error::corrupt("an unknown lane"))?;
@@ -400,13 +396,10 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
     }
     for ((workspace, webhook), leased) in by_queue {
         let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
-        let rows: Vec<Vec<Value<'_>>> = leased
-            .iter()
-            .map(|one| params![workspace, webhook, one.id, &one.lease].to_vec())
-            .collect();
+        let rows = leased.iter().map(|one| row![workspace, webhook, one.id, &one.lease]);
         let sql = "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
             AND delivery_id = ?3 AND lease = ?4";
-        tx.execute_each(sql, &rows, Affects::Nothing).await?;
+        tx.change_each(sql, rows, Affects::Nothing).await?;
         queue.state.next_at = Some(now);
         queue.save(tx).await?;
     }

@@ -8,7 +8,7 @@ use super::claim::NOT_LEASED;
 use super::pending::{FAN_OUTS_PER_BATCH, PendingFanOut, pending_fan_outs};
 use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::{Affects, Error, Result, Tx, Value, WriteTx, params};
+use crate::engine::{Affects, Error, Result, Tx, WriteTx, params, row};
 use crate::tables::webhooks;
 
 /// Creates deliveries for events that matched webhooks, about `max` of them, the oldest events
@@ -48,7 +48,6 @@ async fn first_events(
     let sql = "SELECT sequence, id FROM events
         WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
         ORDER BY sequence LIMIT ?4";
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
     let params = params![matched.workspace, matched.first_sequence, matched.last_sequence, count];
     tx.query(sql, params, |row| Ok((row.get(0)?, row.get(1)?))).await
 }
@@ -71,26 +70,23 @@ async fn fan_out_run(
     *left = left.saturating_sub(events.len().max(1) * webhooks.len());
     let locked = queues.lock(tx, *workspace, webhooks).await?;
     let sending = webhooks::find_sending(tx, *workspace, webhooks).await?;
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut rows = Vec::new();
     let mut over_limit = Vec::new();
     for queue in locked {
         // A webhook that was deleted since gets no delivery.
         let Some(&sends) = sending.get(&queue.webhook) else { continue };
         for &(sequence, event) in &events {
-            rows.push(
-                params![
-                    *workspace,
-                    new_id(),
-                    queue.webhook,
-                    event,
-                    event_type.as_str(),
-                    sequence,
-                    DeliveryStatus::Pending.as_str(),
-                    Lane::Fresh.number(),
-                    now
-                ]
-                .to_vec(),
-            );
+            rows.push(row![
+                *workspace,
+                new_id(),
+                queue.webhook,
+                event,
+                *event_type,
+                sequence,
+                DeliveryStatus::Pending,
+                Lane::Fresh,
+                now
+            ]);
         }
         queue.state.pending += i64::try_from(events.len()).unwrap_or_default();
         queue.add_due_from(now);
@@ -105,7 +101,7 @@ async fn fan_out_run(
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
             status, lane, due_at_ms, attempts, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
-    tx.execute_each(sql, &rows, Affects::Nothing).await?;
+    tx.change_each(sql, rows, Affects::Nothing).await?;
     for queue in over_limit {
         drop_oldest(tx, queue, now).await?;
     }
@@ -183,8 +179,8 @@ pub async fn enqueue_test(
             event,
             event_type.as_str(),
             data,
-            DeliveryStatus::Pending.as_str(),
-            Lane::Test.number(),
+            DeliveryStatus::Pending,
+            Lane::Test,
             now
         ],
         Affects::Nothing,

@@ -7,7 +7,7 @@ use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, row};
 
 /// The result of an attempt to deliver.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ async fn record_for_queue(
 ) -> Result<(WebhookQueue, usize, Option<ReceiverState>)> {
     let (workspace, webhook) = (queue.workspace, queue.webhook);
     let held = held_leases(tx, &queue, &results).await?;
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut rows = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut ends: Vec<bool> = Vec::new();
     let mut receiver: Option<ReceiverState> = None;
@@ -143,18 +143,15 @@ async fn record_for_queue(
             }
         };
         ends.push(status != DeliveryStatus::Pending);
-        rows.push(
-            params![
-                workspace,
-                one.delivery,
-                status.as_str(),
-                due,
-                i64::from(one.attempts),
-                &one.log,
-                if one.is_test { Lane::Test } else { Lane::Retry }.number()
-            ]
-            .to_vec(),
-        );
+        rows.push(row![
+            workspace,
+            one.delivery,
+            status,
+            due,
+            one.attempts,
+            &one.log,
+            if one.is_test { Lane::Test } else { Lane::Retry }
+        ]);
         let is_well = one.outcome == AttemptOutcome::Accepted;
         // A sample can show that a receiver has recovered, but not that it fails.
         if is_well || !one.is_test {
@@ -176,7 +173,7 @@ async fn record_for_queue(
     let sql =
         "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
          WHERE workspace_id = ?1 AND id = ?2";
-    let kept = tx.execute_each_counting(sql, &rows, Affects::Nothing).await?;
+    let kept = tx.execute_each(sql, rows, Affects::Nothing).await?;
     // An expired delivery was deleted meanwhile, and is not pending any more.
     let no_longer = ends.iter().zip(kept).filter(|(ends, kept)| **ends && *kept > 0).count();
     queue.state.pending -= i64::try_from(no_longer).unwrap_or_default();

@@ -7,7 +7,7 @@ use super::claim::NOT_LEASED;
 use super::history::AWAITS_RETRY;
 use super::pending::{PendingRecovery, pending_recoveries};
 use super::webhook_queues::{LockedQueues, lock as lock_queue};
-use crate::engine::{Affects, Result, Value, WriteTx, params};
+use crate::engine::{Affects, Result, WriteTx, params, row};
 
 /// The recovered deliveries that may be due before more are added to them.
 const RECOVERY_DUE_LIMIT: i64 = 1_000;
@@ -30,14 +30,10 @@ pub async fn redeliver(
          WHERE d.workspace_id = ?1 AND d.id = ?2 AND d.status {{}} 'pending' AND {NOT_LEASED}"
     );
     // Pending ones are counted already.
-    let rows: Vec<Vec<Value<'_>>> =
-        ids.iter().map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec()).collect();
-    tx.execute_each(&sql.replace("{}", "="), &rows, Affects::Nothing).await?;
-    let woken: u64 = tx
-        .execute_each_counting(&sql.replace("{}", "<>"), &rows, Affects::Nothing)
-        .await?
-        .iter()
-        .sum();
+    let rows = || ids.iter().map(|id| row![workspace, id, now, Lane::Retry]);
+    tx.change_each(&sql.replace("{}", "="), rows(), Affects::Nothing).await?;
+    let woken: u64 =
+        tx.execute_each(&sql.replace("{}", "<>"), rows(), Affects::Nothing).await?.iter().sum();
     queue.state.pending += i64::try_from(woken).unwrap_or_default();
     queue.add_due_from(now);
     // The caller expects that the receiver has recovered, so the circuit breaker closes.
@@ -128,6 +124,6 @@ async fn count_due(
     let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM deliveries
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'pending' AND lane = ?3
             AND due_at_ms <= ?4 LIMIT ?5) due";
-    let params = params![workspace, webhook, Lane::Retry.number(), now, RECOVERY_DUE_LIMIT + 1];
+    let params = params![workspace, webhook, Lane::Retry, now, RECOVERY_DUE_LIMIT + 1];
     tx.get(sql, params, |row| row.get(0)).await
 }

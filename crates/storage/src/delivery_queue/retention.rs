@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::{Affects, Result, Tx, Value, WriteTx, params, read_row};
+use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row, row};
 use crate::tables::webhooks::{self, SENDS};
 
 /// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their
@@ -76,17 +76,13 @@ async fn delete_listed(
             webhooks::count_dropped(tx, workspace, webhook, count).await?;
         }
     }
-    let leases: Vec<Vec<Value<'_>>> = deliveries
-        .iter()
-        .map(|(id, webhook, _)| params![workspace, *webhook, *id].to_vec())
-        .collect();
+    let leases = deliveries.iter().map(|(id, webhook, _)| row![workspace, webhook, id]);
     let sql = "DELETE FROM delivery_leases
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id = ?3";
-    tx.execute_each(sql, &leases, Affects::Nothing).await?;
-    let rows: Vec<Vec<Value<'_>>> =
-        deliveries.iter().map(|(id, ..)| params![workspace, *id].to_vec()).collect();
+    tx.change_each(sql, leases, Affects::Nothing).await?;
+    let rows = deliveries.iter().map(|(id, ..)| row![workspace, id]);
     let sql = "DELETE FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.execute_each_counting(sql, &rows, Affects::Nothing).await?.iter().sum())
+    Ok(tx.execute_each(sql, rows, Affects::Nothing).await?.iter().sum())
 }
 
 /// Metrics of all queues together.

@@ -6,7 +6,7 @@ use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
-use crate::engine::{Affects, Result, Row, Value, WriteTx, in_list, params, read_row};
+use crate::engine::{Affects, Result, Row, Value, WriteTx, in_list, read_row, row};
 
 /// The locked queue of a webhook.
 #[derive(Debug, Clone)]
@@ -97,29 +97,29 @@ impl WebhookQueue {
     }
 }
 
-async fn save_all(tx: &WriteTx<'_>, queues: impl Iterator<Item = &WebhookQueue>) -> Result<()> {
-    let rows: Vec<Vec<Value<'_>>> = queues
-        .filter(|queue| queue.state != queue.saved)
-        .map(|WebhookQueue { workspace, webhook, state, .. }| {
-            params![
-                *workspace,
-                *webhook,
-                state.next_at,
-                i64::from(state.health.failures),
-                i64::from(state.health.slots),
-                state.health.open_until,
-                state.pending,
-                state.due_from,
-                state.leased_from
-            ]
-            .to_vec()
-        })
-        .collect();
+async fn save_all(
+    tx: &WriteTx<'_>,
+    queues: impl Iterator<Item = &WebhookQueue> + Send,
+) -> Result<()> {
+    let changed = queues.filter(|queue| queue.state != queue.saved);
+    let rows = changed.map(|WebhookQueue { workspace, webhook, state, .. }| {
+        row![
+            workspace,
+            webhook,
+            state.next_at,
+            state.health.failures,
+            state.health.slots,
+            state.health.open_until,
+            state.pending,
+            state.due_from,
+            state.leased_from
+        ]
+    });
     let sql =
         "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5, open_until_ms = ?6,
             pending = ?7, due_from_ms = ?8, leased_from = ?9
          WHERE workspace_id = ?1 AND webhook_id = ?2";
-    tx.execute_each(sql, &rows, Affects::Nothing).await
+    tx.change_each(sql, rows, Affects::Nothing).await
 }
 
 /// The queues that a transaction has locked. Each is read once, and written once at the end if it

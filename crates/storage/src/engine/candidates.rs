@@ -40,10 +40,9 @@ pub(crate) async fn lock_candidates<'v, K, T: Send>(
 where
     K: Column + Into<Value<'v>> + Copy + Eq + Send + Sync,
 {
-    let limit = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let factor = if tx.has_other_writers() { CANDIDATES_PER_ROW } else { 1 };
     let mut all = params.to_vec();
-    all.push(limit(max.saturating_mul(factor)));
+    all.push(max.saturating_mul(factor).into());
     let sql = format!(
         "SELECT workspace_id, {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT ?{}",
         all.len()
@@ -63,7 +62,7 @@ where
             break;
         }
         let mut all = params.to_vec();
-        all.extend([workspace.into(), limit(left)]);
+        all.extend([workspace.into(), left.into()]);
         let (of_workspace, of_limit) = (all.len() - 1, all.len());
         let listed = in_list(key, keys.iter().copied(), &mut all);
         let lock = tx.for_update_skip_locked();

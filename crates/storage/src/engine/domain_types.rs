@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::content_group::{ContentGroupName, GroupPath};
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
-use galley_domain::delivery::DeliveryStatus;
+use galley_domain::delivery::{DeliveryStatus, Lane};
 use galley_domain::event::EventType;
 use galley_domain::import_source::SourceHash;
 use galley_domain::role::{BaseType, RoleName};
@@ -21,6 +21,7 @@ use galley_domain::{
 
 use crate::engine::error::{Error, Result};
 use crate::engine::row::{Column, Row};
+use crate::engine::sql_list::comma_separated;
 use crate::engine::value::Value;
 
 /// Parses a text column.
@@ -40,6 +41,12 @@ macro_rules! displayed {
         impl From<$type> for Value<'_> {
             fn from(value: $type) -> Self {
                 Self::Text(Cow::Owned(value.to_string()))
+            }
+        }
+
+        impl From<&$type> for Value<'_> {
+            fn from(value: &$type) -> Self {
+                Self::from(*value)
             }
         }
 
@@ -64,11 +71,36 @@ displayed!(
     PermissionSet,
 );
 
-parsed_column!(Color, BaseType, EventType, DisabledReason, DeliveryStatus);
+/// Stores values by their names.
+macro_rules! named {
+    ($($type:ty),* $(,)?) => {$(
+        impl From<$type> for Value<'_> {
+            fn from(value: $type) -> Self {
+                Self::from(value.as_str())
+            }
+        }
 
-/// Reads texts that were checked when they were written.
+        parsed_column!($type);
+    )*};
+}
+
+named!(Color, BaseType, EventType, DisabledReason, DeliveryStatus);
+
+/// Stores texts. They were checked when they were written, so reading them takes no check.
 macro_rules! texts {
     ($($type:ty),* $(,)?) => {$(
+        impl<'a> From<&'a $type> for Value<'a> {
+            fn from(value: &'a $type) -> Self {
+                Self::from(value.as_str())
+            }
+        }
+
+        impl<'a> From<&'a Option<$type>> for Value<'a> {
+            fn from(value: &'a Option<$type>) -> Self {
+                Self::from(value.as_ref())
+            }
+        }
+
         impl Column for $type {
             fn find(row: &Row<'_>, column: usize) -> Result<Option<Self>> {
                 Ok(row.opt_text(column)?.map(Self::from_stored))
@@ -98,9 +130,21 @@ texts!(
     ContentGroupName,
 );
 
-/// Reads lists that are stored as comma-separated items.
+/// Stores lists as comma-separated items.
 macro_rules! lists {
     ($($item:ty),* $(,)?) => {$(
+        impl From<&Vec<$item>> for Value<'_> {
+            fn from(items: &Vec<$item>) -> Self {
+                comma_separated(items).into()
+            }
+        }
+
+        impl From<&Option<Vec<$item>>> for Value<'_> {
+            fn from(items: &Option<Vec<$item>>) -> Self {
+                items.as_deref().map(comma_separated).into()
+            }
+        }
+
         impl Column for Vec<$item> {
             fn find(row: &Row<'_>, column: usize) -> Result<Option<Self>> {
                 let Some(text) = row.opt_text(column)? else { return Ok(None) };
@@ -113,9 +157,21 @@ macro_rules! lists {
 
 lists!(ContentGroupId, TagId, WorkspaceMemberId, WebhookId);
 
+impl From<&GroupPath> for Value<'_> {
+    fn from(path: &GroupPath) -> Self {
+        comma_separated(path.groups()).into()
+    }
+}
+
 impl Column for GroupPath {
     fn find(row: &Row<'_>, column: usize) -> Result<Option<Self>> {
         Ok(Column::find(row, column)?.map(Self::new))
+    }
+}
+
+impl From<Lane> for Value<'_> {
+    fn from(value: Lane) -> Self {
+        Self::Int(value.number())
     }
 }
 

@@ -28,6 +28,6 @@ pub(crate) use heartbeat::DeadSession;
 pub(crate) use options::{DatabaseUrl, Options, ProcessRole};
 pub(crate) use progress::Progress;
 pub(crate) use row::{OwnedRow, Row, read_row};
-pub(crate) use sql_list::{comma_separated, in_list, in_list_or_all};
+pub(crate) use sql_list::{in_list, in_list_or_all};
 pub(crate) use transaction::{Tx, WriteTx};
-pub(crate) use value::{Value, params};
+pub(crate) use value::{Value, params, row};

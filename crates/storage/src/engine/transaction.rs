@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
-use futures_util::{TryStreamExt, pin_mut};
+use futures_util::{TryFutureExt, TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
 use parking_lot::Mutex;
 use tokio_postgres::types::ToSql;
@@ -322,25 +322,28 @@ impl<'a> WriteTx<'a> {
         }
     }
 
-    /// Runs a statement once for each set of parameters, in one round trip if the engine allows
-    /// that.
-    pub async fn execute_each(
+    /// Runs a statement once for each row of parameters, in one round trip if the engine allows
+    /// that. Returns the number of changed rows for each.
+    pub fn execute_each<'v, R: AsRef<[Value<'v>]> + Send + Sync>(
         &self,
         sql: &str,
-        params: &[Vec<Value<'_>>],
+        rows: impl IntoIterator<Item = R>,
         affects: Affects,
-    ) -> Result<()> {
-        self.execute_each_counting(sql, params, affects).await.map(drop)
+    ) -> impl Future<Output = Result<Vec<u64>>> + Send {
+        let rows: Vec<R> = rows.into_iter().collect();
+        async move {
+            try_join_all(rows.iter().map(|row| self.execute(sql, row.as_ref(), affects))).await
+        }
     }
 
-    /// Like [`WriteTx::execute_each`], and returns the number of changed rows for each set.
-    pub async fn execute_each_counting(
+    /// Like [`WriteTx::execute_each`], without the numbers.
+    pub fn change_each<'v, R: AsRef<[Value<'v>]> + Send + Sync>(
         &self,
         sql: &str,
-        params: &[Vec<Value<'_>>],
+        rows: impl IntoIterator<Item = R>,
         affects: Affects,
-    ) -> Result<Vec<u64>> {
-        try_join_all(params.iter().map(|params| self.execute(sql, params, affects))).await
+    ) -> impl Future<Output = Result<()>> + Send {
+        self.execute_each(sql, rows, affects).map_ok(drop)
     }
 }
 

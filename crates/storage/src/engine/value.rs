@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use galley_domain::OrderKey;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -36,9 +35,15 @@ impl Value<'_> {
     }
 }
 
+/// The parameters of a statement that runs for each row: `row![workspace, id]`.
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { [$($crate::engine::value::Value::from($value)),*] };
+}
+pub(crate) use row;
+
 /// The parameters of a statement: `params![workspace, id]`.
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { &[$($crate::engine::value::Value::from($value)),*] };
+    ($($value:tt)*) => { &$crate::engine::value::row![$($value)*] };
 }
 pub(crate) use params;
 
@@ -96,6 +101,18 @@ impl<'a> From<&'a String> for Value<'a> {
     }
 }
 
+impl<'a> From<&'a Vec<u8>> for Value<'a> {
+    fn from(value: &'a Vec<u8>) -> Self {
+        Self::from(value.as_slice())
+    }
+}
+
+impl<'a> From<&'a [u8; 32]> for Value<'a> {
+    fn from(value: &'a [u8; 32]) -> Self {
+        Self::from(value.as_slice())
+    }
+}
+
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(value: &'a [u8]) -> Self {
         Self::Bytes(Cow::Borrowed(value))
@@ -120,9 +137,22 @@ impl From<bool> for Value<'_> {
     }
 }
 
-impl<'a> From<&'a OrderKey> for Value<'a> {
-    fn from(value: &'a OrderKey) -> Self {
-        Self::from(value.as_str())
+impl From<u32> for Value<'_> {
+    fn from(value: u32) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+/// Counts beyond the range of SQL's integers, such as a limit of all rows, become the largest one.
+impl From<usize> for Value<'_> {
+    fn from(value: usize) -> Self {
+        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl<'a> From<&'a Option<String>> for Value<'a> {
+    fn from(value: &'a Option<String>) -> Self {
+        Self::from(value.as_ref())
     }
 }
 

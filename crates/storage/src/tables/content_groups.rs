@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
     Ok(read_row!(row, 0 => ContentGroup { id, name, version }))
@@ -176,13 +176,11 @@ pub async fn insert(
     .await?;
     let own = [group.id];
     let path = own.iter().chain(parents.groups().iter().rev());
-    let rows: Vec<Vec<Value<'_>>> = path
-        .zip(0_i64..)
-        .map(|(ancestor, depth)| params![workspace, group.id, *ancestor, depth].to_vec())
-        .collect();
+    let rows =
+        path.zip(0_i64..).map(|(ancestor, depth)| row![workspace, group.id, ancestor, depth]);
     let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
         VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows, Affects::Content(workspace)).await
+    tx.change_each(sql, rows, Affects::Content(workspace)).await
 }
 
 /// Updates a group's name and version.

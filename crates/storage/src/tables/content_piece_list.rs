@@ -7,7 +7,7 @@
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::{Result, Tx, Value, in_list, params};
+use crate::engine::{Result, Tx, Value, in_list, row};
 use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
 
 /// The sort key of a list.
@@ -116,7 +116,7 @@ pub async fn find_by_order(
     order: &OrderKey,
     view: View,
 ) -> Result<Option<PieceInView>> {
-    let mut params = params![workspace, order].to_vec();
+    let mut params = row![workspace, order].to_vec();
     let select = view.select(&mut params);
     let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.order_key = ?2");
     tx.find(&sql, &params, |row| view.read(row)).await

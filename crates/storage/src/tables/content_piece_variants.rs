@@ -2,11 +2,10 @@
 //! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
-use galley_domain::content_piece::{ContentPieceOverrides, CustomData, Description, Slug, Title};
-use galley_domain::text::{ShortText, WebReference};
+use galley_domain::content_piece::ContentPieceOverrides;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, comma_separated, params, read_row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
 
 /// The columns of the table `v` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
@@ -85,38 +84,32 @@ pub async fn update(
             custom_data, tag_ids, member_ids)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     tx.execute(sql, &params, Affects::Piece(workspace, piece)).await?;
-    let tags = overrides.tags.iter().flatten();
-    let rows: Vec<_> = tags.map(|&tag| with(key, tag)).collect();
+    let rows = overrides.tags.iter().flatten().map(|tag| row![workspace, piece, variant, tag]);
     let sql = "INSERT INTO content_piece_variant_tags
         (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await?;
+    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await?;
     let members = overrides.members.iter().flatten();
-    let rows: Vec<_> = members.map(|&member| with(key, member)).collect();
+    let rows = members.map(|member| row![workspace, piece, variant, member]);
     let sql = "INSERT INTO content_piece_variant_members
         (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await
-}
-
-/// Returns a row's key with one more column.
-fn with<'v>(key: &[Value<'v>], last: impl Into<Value<'v>>) -> Vec<Value<'v>> {
-    key.iter().cloned().chain([last.into()]).collect()
+    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await
 }
 
 /// Adds the values in the order of [`COLUMNS`].
 fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value<'o>>) {
-    params.extend([
-        Value::from(overrides.date),
-        Value::from(overrides.title.as_ref().map(Title::as_str)),
-        Value::from(overrides.description.as_ref().map(Description::as_str)),
-        Value::from(overrides.slug.as_ref().map(Slug::as_str)),
-        Value::from(overrides.cover_url.as_ref().map(WebReference::as_str)),
-        Value::from(overrides.cover_alt.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.cover_width.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.canonical_link.as_ref().map(WebReference::as_str)),
-        Value::from(overrides.filename.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.custom_data.as_ref().map(CustomData::as_str)),
-        Value::from(overrides.tags.as_deref().map(comma_separated)),
-        Value::from(overrides.members.as_deref().map(comma_separated)),
+    params.extend(row![
+        overrides.date,
+        &overrides.title,
+        &overrides.description,
+        &overrides.slug,
+        &overrides.cover_url,
+        &overrides.cover_alt,
+        &overrides.cover_width,
+        &overrides.canonical_link,
+        &overrides.filename,
+        &overrides.custom_data,
+        &overrides.tags,
+        &overrides.members
     ]);
 }
 

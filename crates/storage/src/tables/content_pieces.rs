@@ -11,9 +11,7 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::{
-    Affects, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params, read_row,
-};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::content_piece_reference_rows::{
     delete_members, delete_tags, insert_members, insert_tags,
 };
@@ -431,22 +429,22 @@ const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", 
 /// Adds the values of [`UPDATABLE_COLUMNS`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
-    params.extend([
-        Value::from(piece.content_group_id),
-        Value::from(&piece.order),
-        Value::from(piece.version),
-        Value::from(piece.updated_at),
-        Value::from(fields.date),
-        Value::from(fields.title.as_str()),
-        Value::from(fields.description.as_ref().map(Description::as_str)),
-        Value::from(fields.slug.as_str()),
-        Value::from(fields.cover_url.as_ref().map(WebReference::as_str)),
-        Value::from(fields.cover_alt.as_ref().map(ShortText::as_str)),
-        Value::from(fields.cover_width.as_ref().map(ShortText::as_str)),
-        Value::from(fields.canonical_link.as_ref().map(WebReference::as_str)),
-        Value::from(fields.filename.as_ref().map(ShortText::as_str)),
-        Value::from(comma_separated(&fields.tags)),
-        Value::from(comma_separated(&fields.members)),
-        Value::from(piece.placed_at),
+    params.extend(row![
+        piece.content_group_id,
+        &piece.order,
+        piece.version,
+        piece.updated_at,
+        fields.date,
+        &fields.title,
+        &fields.description,
+        &fields.slug,
+        &fields.cover_url,
+        &fields.cover_alt,
+        &fields.cover_width,
+        &fields.canonical_link,
+        &fields.filename,
+        &fields.tags,
+        &fields.members,
+        piece.placed_at
     ]);
 }

@@ -9,7 +9,7 @@ use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
 use crate::engine::{
-    Affects, Error, Result, Row, Tx, Value, WriteTx, comma_separated, in_list, params, read_row,
+    Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row,
 };
 use crate::tables::content_groups;
 
@@ -82,12 +82,11 @@ pub async fn append(
             NumberedEvent { sequence, event, occurrence }
         })
         .collect();
-    let rows: Vec<Vec<Value<'_>>> =
-        numbered.iter().map(|event| parameters(workspace, event, now)).collect();
+    let rows = numbered.iter().map(|event| parameters(workspace, event, now));
     let sql = "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
             path_after, data, data_before, custom_data_of, custom_data_version)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    let inserted = tx.execute_each(sql, &rows, Affects::Nothing);
+    let inserted = tx.change_each(sql, rows, Affects::Nothing);
     let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
     insert_matches(tx, workspace, &numbered, &watchers).await?;
     tx.notify_on_commit();
@@ -161,25 +160,23 @@ fn parameters<'e>(
     workspace: WorkspaceId,
     numbered: &'e NumberedEvent<'_>,
     now: Timestamp,
-) -> Vec<Value<'e>> {
+) -> [Value<'e>; 11] {
     let NumberedEvent { sequence, event, occurrence } = numbered;
     let seen = occurrence.as_seen_in(EventScope::Workspace);
-    let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
-    let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
-    params![
+    let event_type = seen.expect("the workspace sees every event");
+    row![
         workspace,
         *sequence,
         event.id,
         event_type,
         now,
-        path(occurrence.path_before()),
-        path(occurrence.path_after()),
+        occurrence.path_before(),
+        occurrence.path_after(),
         &event.data,
-        event.data_before.as_deref(),
+        &event.data_before,
         event.custom_data_of.map(|(piece, _)| piece),
         event.custom_data_of.map(|(_, version)| version)
     ]
-    .to_vec()
 }
 
 /// A webhook that may match an event.
@@ -259,26 +256,25 @@ async fn insert_matches(
         return Ok(());
     }
     let runs = match_runs(events, watchers);
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut rows = Vec::new();
     for run in &runs {
         for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
             let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
-            let row = params![
+            rows.push(row![
                 run.id,
-                run.event_type.as_str(),
+                run.event_type,
                 part,
                 workspace,
                 run.first_sequence,
                 run.last_sequence,
                 ids.join(",")
-            ];
-            rows.push(row.to_vec());
+            ]);
         }
     }
     let sql = "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
             last_sequence, webhook_ids)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    tx.execute_each(sql, &rows, Affects::Nothing).await
+    tx.change_each(sql, rows, Affects::Nothing).await
 }
 
 /// The limit of webhooks in one row.

@@ -36,11 +36,7 @@ pub async fn claim(
             created_at_ms)
         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let inserted = tx
-        .execute(
-            sql,
-            params![workspace, token, key, request_hash.as_slice(), now],
-            Affects::Nothing,
-        )
+        .execute(sql, params![workspace, token, key, request_hash, now], Affects::Nothing)
         .await?;
     Ok(inserted > 0)
 }

@@ -31,14 +31,7 @@ pub async fn insert(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     tx.change(
         sql,
-        params![
-            hash.as_slice(),
-            invite.workspace,
-            invite.member,
-            invite.inviter,
-            now,
-            invite.expires_at
-        ],
+        params![hash, invite.workspace, invite.member, invite.inviter, now, invite.expires_at],
         Affects::Nothing,
     )
     .await
@@ -49,7 +42,7 @@ pub async fn insert(
 pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
     let sql = "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
         WHERE code_hash = ?1";
-    tx.find(sql, params![hash.as_slice()], |row| {
+    tx.find(sql, params![hash], |row| {
         Ok(read_row!(row, 0 => Invite { workspace, member, inviter, expires_at, ended_at }))
     })
     .await

@@ -37,15 +37,7 @@ pub async fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0)";
     tx.change(
         sql,
-        params![
-            workspace,
-            mail.id,
-            &mail.kind,
-            mail.member,
-            &mail.recipient,
-            mail.sealed.as_slice(),
-            now
-        ],
+        params![workspace, mail.id, &mail.kind, mail.member, &mail.recipient, &mail.sealed, now],
         Affects::Nothing,
     )
     .await

@@ -91,9 +91,9 @@ pub async fn insert(
             member.id,
             member.user.as_ref().map(|user| user.id),
             member.role,
-            member.invited_email.as_deref(),
+            &member.invited_email,
             member.invited_email.as_deref().map(|email| EmailAddress::from_stored(email).key()),
-            member.invited_name.as_deref(),
+            &member.invited_name,
             member.version,
             now
         ],
@@ -113,8 +113,8 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
             workspace,
             member.id,
             member.role,
-            member.invited_email.as_deref(),
-            member.invited_name.as_deref(),
+            &member.invited_email,
+            &member.invited_name,
             member.version
         ],
         Affects::Access(workspace),

@@ -11,7 +11,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, params, read_row};
+use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row, row};
 use crate::tables::content_pieces;
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
 
@@ -202,12 +202,12 @@ pub async fn spread_slice(
         sql,
         params![
             workspace,
-            plan.low.as_ref().map(OrderKey::as_str),
-            plan.high.as_ref().map(OrderKey::as_str),
+            &plan.low,
+            &plan.high,
             &plan.left_end,
             &plan.right_start,
-            i64::from(plan.left_count),
-            i64::from(plan.right_count)
+            plan.left_count,
+            plan.right_count
         ],
         Affects::Nothing,
     )
@@ -343,13 +343,11 @@ async fn move_to(
     }))
     .await?;
     let tags = moves.iter().flat_map(|(piece, key)| {
-        let row = |tag| params![workspace, tag, &piece.order, piece.id, *key].to_vec();
-        piece.fields.tags.iter().copied().map(row)
+        piece.fields.tags.iter().map(|tag| row![workspace, tag, &piece.order, piece.id, *key])
     });
-    let tags: Vec<Vec<Value<'_>>> = tags.collect();
     let sql = "UPDATE content_piece_tags SET order_key = ?5
         WHERE workspace_id = ?1 AND tag_id = ?2 AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tags, Affects::Content(workspace)).await?;
+    tx.change_each(sql, tags, Affects::Content(workspace)).await?;
     let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }

@@ -1,7 +1,6 @@
 //! Roles: named sets of permissions.
 
-use galley_domain::role::{BaseType, Role};
-use galley_domain::text::ShortText;
+use galley_domain::role::Role;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
@@ -53,10 +52,10 @@ pub async fn insert(
         params![
             workspace,
             role.id,
-            role.name.as_str(),
-            role.description.as_ref().map(ShortText::as_str),
+            &role.name,
+            &role.description,
             role.permissions,
-            role.base_type.map(BaseType::as_str),
+            role.base_type,
             role.version,
             now
         ],
@@ -71,14 +70,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Re
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
-        params![
-            workspace,
-            role.id,
-            role.name.as_str(),
-            role.description.as_ref().map(ShortText::as_str),
-            role.permissions,
-            role.version
-        ],
+        params![workspace, role.id, &role.name, &role.description, role.permissions, role.version],
         Affects::Access(workspace),
     )
     .await

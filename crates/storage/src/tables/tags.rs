@@ -75,7 +75,7 @@ pub async fn insert(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     tx.change(
         sql,
-        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version, now],
+        params![workspace, tag.id, &tag.label, tag.color, tag.version, now],
         Affects::Content(workspace),
     )
     .await
@@ -87,7 +87,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
         "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
-        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version],
+        params![workspace, tag.id, &tag.label, tag.color, tag.version],
         Affects::Content(workspace),
     )
     .await

@@ -7,9 +7,7 @@ use galley_domain::{
     ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::{
-    Affects, Generation, Result, Row, Tx, WriteTx, comma_separated, params, read_row,
-};
+use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, params, read_row};
 
 /// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +112,7 @@ fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
 /// Finds the token with this hash, expired or not, if its user is still a member.
 pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
     let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
-    tx.find(&sql, params![hash.as_slice()], read_authentication).await
+    tx.find(&sql, params![hash], read_authentication).await
 }
 
 /// The start time of the database server, which differs after a failover.
@@ -139,7 +137,7 @@ pub async fn find_by_hash_with_generation(
         let generation = Generation::of(row.get(11)?, row.get(12)?, row.get(13)?);
         Ok((read_authentication(row)?, generation))
     };
-    tx.find(&sql, params![hash.as_slice()], read).await
+    tx.find(&sql, params![hash], read).await
 }
 
 /// Finds the current authentication of a token, if its user is still a member.
@@ -203,12 +201,12 @@ pub async fn insert(
             workspace,
             token.id,
             token.user,
-            hash.as_slice(),
-            token.name.as_str(),
-            token.description.as_ref().map(ShortText::as_str),
+            hash,
+            &token.name,
+            &token.description,
             token.permissions,
-            token.content_groups.as_deref().map(comma_separated),
-            token.extension.as_ref().map(ExtensionName::as_str),
+            &token.content_groups,
+            &token.extension,
             token.expires_at,
             token.created_at,
             token.version
@@ -229,11 +227,11 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
         params![
             workspace,
             token.id,
-            token.name.as_str(),
-            token.description.as_ref().map(ShortText::as_str),
+            &token.name,
+            &token.description,
             token.permissions,
-            token.content_groups.as_deref().map(comma_separated),
-            token.extension.as_ref().map(ExtensionName::as_str),
+            &token.content_groups,
+            &token.extension,
             token.expires_at,
             token.version
         ],

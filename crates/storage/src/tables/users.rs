@@ -72,7 +72,7 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
             &user.username,
             Username::from_stored(user.username.as_str()).key(),
             &user.full_name,
-            user.avatar.as_deref(),
+            &user.avatar,
             user.version,
             now
         ],
@@ -93,7 +93,7 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
             &user.username,
             Username::from_stored(user.username.as_str()).key(),
             &user.full_name,
-            user.avatar.as_deref(),
+            &user.avatar,
             user.version
         ],
         Affects::Everything,

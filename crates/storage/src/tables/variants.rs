@@ -1,10 +1,9 @@
 //! Variants. The overrides of pieces are in [`crate::tables::content_piece_variants`].
 
-use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
 
 const COLUMNS: &str = "id, key, label, description, version";
 
@@ -100,9 +99,8 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant)
 }
 
 fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
-    let description = variant.description.as_ref().map(ShortText::as_str);
-    let (key, label) = (variant.key.as_str(), variant.label.as_str());
-    params![workspace, variant.id, key, label, description, variant.version].to_vec()
+    let Variant { id, key, label, description, version } = variant;
+    row![workspace, id, key, label, description, *version].to_vec()
 }
 
 /// Deletes a variant with all its overrides, and increments the version of each piece that had one.

@@ -15,10 +15,6 @@ pub(crate) async fn insert(
     let sql = "INSERT INTO webhook_queues
             (workspace_id, webhook_id, failures, slots, pending, leased_from)
         VALUES (?1, ?2, ?3, ?4, 0, NULL)";
-    tx.change(
-        sql,
-        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
-        Affects::Nothing,
-    )
-    .await
+    tx.change(sql, params![workspace, webhook, health.failures, health.slots], Affects::Nothing)
+        .await
 }

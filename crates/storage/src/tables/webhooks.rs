@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::webhook_queue_rows;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
@@ -106,11 +105,7 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
-    params.extend([
-        Value::from(webhook.extension.as_deref()),
-        Value::from(sealed_secret),
-        Value::from(now),
-    ]);
+    params.extend(row![&webhook.extension, sealed_secret, now]);
     let sql =
         "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
             enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
@@ -132,16 +127,16 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook)
 }
 
 fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
-    params.extend([
-        Value::from(webhook.url.as_str()),
-        Value::from(webhook.name.as_str()),
-        Value::from(webhook.description.as_ref().map(ShortText::as_str)),
-        Value::from(webhook.event.as_str()),
-        Value::from(webhook.content_group_id),
-        Value::from(webhook.enabled),
-        Value::from(webhook.disabled_reason.map(DisabledReason::as_str)),
-        Value::from(webhook.failing_since),
-        Value::from(webhook.version),
+    params.extend(row![
+        &webhook.url,
+        &webhook.name,
+        &webhook.description,
+        webhook.event,
+        webhook.content_group_id,
+        webhook.enabled,
+        webhook.disabled_reason,
+        webhook.failing_since,
+        webhook.version
     ]);
 }
 

@@ -1,6 +1,5 @@
 //! Workspaces.
 
-use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace};
 use galley_domain::{Timestamp, WorkspaceId};
 
@@ -51,13 +50,13 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
         sql,
         params![
             workspace.id,
-            workspace.name.as_str(),
-            workspace.description.as_ref().map(ShortText::as_str),
-            workspace.logo.as_ref().map(WebReference::as_str),
-            billing.customer_id.as_deref(),
-            billing.subscription_status.as_deref(),
-            billing.subscription_plan.as_deref(),
-            billing.subscription_data.as_deref(),
+            &workspace.name,
+            &workspace.description,
+            &workspace.logo,
+            &billing.customer_id,
+            &billing.subscription_status,
+            &billing.subscription_plan,
+            &billing.subscription_data,
             billing.subscription_expires_at,
             workspace.version
         ],
