@@ -76,17 +76,10 @@ async fn fan_out_run(
         // A webhook that was deleted since gets no delivery.
         let Some(&sends) = sending.get(&queue.webhook) else { continue };
         for &(sequence, event) in &events {
-            rows.push(row![
-                *workspace,
-                new_id(),
-                queue.webhook,
-                event,
-                *event_type,
-                sequence,
-                DeliveryStatus::Pending,
-                Lane::Fresh,
-                now
-            ]);
+            rows.push(row! {
+                *workspace, new_id(), queue.webhook, event, *event_type, sequence,
+                DeliveryStatus::Pending, Lane::Fresh, now
+            });
         }
         queue.state.pending += i64::try_from(events.len()).unwrap_or_default();
         queue.add_due_from(now);
@@ -172,17 +165,10 @@ pub async fn enqueue_test(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
     tx.execute(
         sql,
-        params![
-            workspace,
-            id,
-            webhook,
-            event,
-            event_type.as_str(),
-            data,
-            DeliveryStatus::Pending,
-            Lane::Test,
-            now
-        ],
+        params! {
+            workspace, id, webhook, event, event_type.as_str(), data, DeliveryStatus::Pending,
+            Lane::Test, now
+        },
         Affects::Nothing,
     )
     .await?;

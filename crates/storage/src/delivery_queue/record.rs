@@ -143,15 +143,10 @@ async fn record_for_queue(
             }
         };
         ends.push(status != DeliveryStatus::Pending);
-        rows.push(row![
-            workspace,
-            one.delivery,
-            status,
-            due,
-            one.attempts,
-            &one.log,
+        rows.push(row! {
+            workspace, one.delivery, status, due, one.attempts, &one.log,
             if one.is_test { Lane::Test } else { Lane::Retry }
-        ]);
+        });
         let is_well = one.outcome == AttemptOutcome::Accepted;
         // A sample can show that a receiver has recovered, but not that it fails.
         if is_well || !one.is_test {

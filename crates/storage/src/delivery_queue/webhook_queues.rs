@@ -103,17 +103,10 @@ async fn save_all(
 ) -> Result<()> {
     let changed = queues.filter(|queue| queue.state != queue.saved);
     let rows = changed.map(|WebhookQueue { workspace, webhook, state, .. }| {
-        row![
-            workspace,
-            webhook,
-            state.next_at,
-            state.health.failures,
-            state.health.slots,
-            state.health.open_until,
-            state.pending,
-            state.due_from,
-            state.leased_from
-        ]
+        row! {
+            workspace, webhook, state.next_at, state.health.failures, state.health.slots,
+            state.health.open_until, state.pending, state.due_from, state.leased_from
+        }
     });
     let sql =
         "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5, open_until_ms = ?6,

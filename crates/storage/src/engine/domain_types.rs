@@ -54,22 +54,10 @@ macro_rules! displayed {
     )*};
 }
 
-displayed!(
-    WorkspaceId,
-    UserId,
-    WorkspaceMemberId,
-    RoleId,
-    TagId,
-    VariantId,
-    ContentGroupId,
-    ContentPieceId,
-    DeliveryId,
-    EventId,
-    TokenId,
-    WebhookId,
-    MailId,
-    PermissionSet,
-);
+displayed! {
+    WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
+    ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet
+}
 
 /// Stores values by their names.
 macro_rules! named {
@@ -109,26 +97,11 @@ macro_rules! texts {
     )*};
 }
 
-texts!(
-    Title,
-    Description,
-    Slug,
-    CustomData,
-    WebReference,
-    ShortText,
-    OrderKey,
-    SourceHash,
-    TagLabel,
-    RoleName,
-    TokenName,
-    ExtensionName,
-    WebhookName,
-    WebhookUrl,
-    VariantKey,
-    VariantLabel,
-    WorkspaceName,
-    ContentGroupName,
-);
+texts! {
+    Title, Description, Slug, CustomData, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
+    RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
+    WorkspaceName, ContentGroupName
+}
 
 /// Stores lists as comma-separated items.
 macro_rules! lists {

@@ -41,7 +41,8 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// The parameters of a statement: `params![workspace, id]`.
+/// The parameters of a statement: `params![workspace, id]`. A long list is in braces, as rustfmt
+/// would write an item per line.
 macro_rules! params {
     ($($value:tt)*) => { &$crate::engine::value::row![$($value)*] };
 }

@@ -97,20 +97,12 @@ pub async fn update(
 
 /// Adds the values in the order of [`COLUMNS`].
 fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value<'o>>) {
-    params.extend(row![
-        overrides.date,
-        &overrides.title,
-        &overrides.description,
-        &overrides.slug,
-        &overrides.cover_url,
-        &overrides.cover_alt,
-        &overrides.cover_width,
-        &overrides.canonical_link,
-        &overrides.filename,
-        &overrides.custom_data,
-        &overrides.tags,
+    params.extend(row! {
+        overrides.date, &overrides.title, &overrides.description, &overrides.slug,
+        &overrides.cover_url, &overrides.cover_alt, &overrides.cover_width,
+        &overrides.canonical_link, &overrides.filename, &overrides.custom_data, &overrides.tags,
         &overrides.members
-    ]);
+    });
 }
 
 /// Stores a variant's own content, the JSON text of the tree, if it differs from the content shown

@@ -429,22 +429,10 @@ const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", 
 /// Adds the values of [`UPDATABLE_COLUMNS`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
-    params.extend(row![
-        piece.content_group_id,
-        &piece.order,
-        piece.version,
-        piece.updated_at,
-        fields.date,
-        &fields.title,
-        &fields.description,
-        &fields.slug,
-        &fields.cover_url,
-        &fields.cover_alt,
-        &fields.cover_width,
-        &fields.canonical_link,
-        &fields.filename,
-        &fields.tags,
-        &fields.members,
-        piece.placed_at
-    ]);
+    params.extend(row! {
+        piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
+        &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
+        &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
+        &fields.members, piece.placed_at
+    });
 }

@@ -164,19 +164,12 @@ fn parameters<'e>(
     let NumberedEvent { sequence, event, occurrence } = numbered;
     let seen = occurrence.as_seen_in(EventScope::Workspace);
     let event_type = seen.expect("the workspace sees every event");
-    row![
-        workspace,
-        *sequence,
-        event.id,
-        event_type,
-        now,
-        occurrence.path_before(),
-        occurrence.path_after(),
-        &event.data,
-        &event.data_before,
+    row! {
+        workspace, *sequence, event.id, event_type, now, occurrence.path_before(),
+        occurrence.path_after(), &event.data, &event.data_before,
         event.custom_data_of.map(|(piece, _)| piece),
         event.custom_data_of.map(|(_, version)| version)
-    ]
+    }
 }
 
 /// A webhook that may match an event.
@@ -260,15 +253,10 @@ async fn insert_matches(
     for run in &runs {
         for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
             let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
-            rows.push(row![
-                run.id,
-                run.event_type,
-                part,
-                workspace,
-                run.first_sequence,
-                run.last_sequence,
+            rows.push(row! {
+                run.id, run.event_type, part, workspace, run.first_sequence, run.last_sequence,
                 ids.join(",")
-            ]);
+            });
         }
     }
     let sql = "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,

@@ -86,17 +86,12 @@ pub async fn insert(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     tx.change(
         sql,
-        params![
-            workspace,
-            member.id,
-            member.user.as_ref().map(|user| user.id),
-            member.role,
+        params! {
+            workspace, member.id, member.user.as_ref().map(|user| user.id), member.role,
             &member.invited_email,
             member.invited_email.as_deref().map(|email| EmailAddress::from_stored(email).key()),
-            &member.invited_name,
-            member.version,
-            now
-        ],
+            &member.invited_name, member.version, now
+        },
         Affects::Access(workspace),
     )
     .await
@@ -109,14 +104,10 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
-        params![
-            workspace,
-            member.id,
-            member.role,
-            &member.invited_email,
-            &member.invited_name,
+        params! {
+            workspace, member.id, member.role, &member.invited_email, &member.invited_name,
             member.version
-        ],
+        },
         Affects::Access(workspace),
     )
     .await

@@ -200,15 +200,10 @@ pub async fn spread_slice(
         WHERE workspace_id = ?1";
     tx.execute(
         sql,
-        params![
-            workspace,
-            &plan.low,
-            &plan.high,
-            &plan.left_end,
-            &plan.right_start,
-            plan.left_count,
+        params! {
+            workspace, &plan.low, &plan.high, &plan.left_end, &plan.right_start, plan.left_count,
             plan.right_count
-        ],
+        },
         Affects::Nothing,
     )
     .await?;

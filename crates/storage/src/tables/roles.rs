@@ -49,16 +49,10 @@ pub async fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     tx.change(
         sql,
-        params![
-            workspace,
-            role.id,
-            &role.name,
-            &role.description,
-            role.permissions,
-            role.base_type,
-            role.version,
-            now
-        ],
+        params! {
+            workspace, role.id, &role.name, &role.description, role.permissions, role.base_type,
+            role.version, now
+        },
         Affects::Access(workspace),
     )
     .await

@@ -197,20 +197,11 @@ pub async fn insert(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     tx.change(
         sql,
-        params![
-            workspace,
-            token.id,
-            token.user,
-            hash,
-            &token.name,
-            &token.description,
-            token.permissions,
-            &token.content_groups,
-            &token.extension,
-            token.expires_at,
-            token.created_at,
-            token.version
-        ],
+        params! {
+            workspace, token.id, token.user, hash, &token.name, &token.description,
+            token.permissions, &token.content_groups, &token.extension, token.expires_at,
+            token.created_at, token.version
+        },
         Affects::Access(workspace),
     )
     .await
@@ -224,17 +215,10 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
          WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
-        params![
-            workspace,
-            token.id,
-            &token.name,
-            &token.description,
-            token.permissions,
-            &token.content_groups,
-            &token.extension,
-            token.expires_at,
-            token.version
-        ],
+        params! {
+            workspace, token.id, &token.name, &token.description, token.permissions,
+            &token.content_groups, &token.extension, token.expires_at, token.version
+        },
         Affects::Access(workspace),
     )
     .await

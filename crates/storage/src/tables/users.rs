@@ -65,17 +65,11 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     tx.change(
         sql,
-        params![
-            user.id,
-            &user.email,
-            EmailAddress::from_stored(user.email.as_str()).key(),
-            &user.username,
-            Username::from_stored(user.username.as_str()).key(),
-            &user.full_name,
-            &user.avatar,
-            user.version,
-            now
-        ],
+        params! {
+            user.id, &user.email, EmailAddress::from_stored(user.email.as_str()).key(),
+            &user.username, Username::from_stored(user.username.as_str()).key(), &user.full_name,
+            &user.avatar, user.version, now
+        },
         Affects::Nothing,
     )
     .await
@@ -88,14 +82,10 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
         WHERE id = ?1";
     tx.change(
         sql,
-        params![
-            user.id,
-            &user.username,
-            Username::from_stored(user.username.as_str()).key(),
-            &user.full_name,
-            &user.avatar,
-            user.version
-        ],
+        params! {
+            user.id, &user.username, Username::from_stored(user.username.as_str()).key(),
+            &user.full_name, &user.avatar, user.version
+        },
         Affects::Everything,
     )
     .await

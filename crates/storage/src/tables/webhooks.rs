@@ -127,17 +127,10 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook)
 }
 
 fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
-    params.extend(row![
-        &webhook.url,
-        &webhook.name,
-        &webhook.description,
-        webhook.event,
-        webhook.content_group_id,
-        webhook.enabled,
-        webhook.disabled_reason,
-        webhook.failing_since,
-        webhook.version
-    ]);
+    params.extend(row! {
+        &webhook.url, &webhook.name, &webhook.description, webhook.event, webhook.content_group_id,
+        webhook.enabled, webhook.disabled_reason, webhook.failing_since, webhook.version
+    });
 }
 
 /// Returns a webhook's encrypted secret, if it has one.

@@ -48,18 +48,11 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
         WHERE id = ?1";
     tx.change(
         sql,
-        params![
-            workspace.id,
-            &workspace.name,
-            &workspace.description,
-            &workspace.logo,
-            &billing.customer_id,
-            &billing.subscription_status,
-            &billing.subscription_plan,
-            &billing.subscription_data,
-            billing.subscription_expires_at,
-            workspace.version
-        ],
+        params! {
+            workspace.id, &workspace.name, &workspace.description, &workspace.logo,
+            &billing.customer_id, &billing.subscription_status, &billing.subscription_plan,
+            &billing.subscription_data, billing.subscription_expires_at, workspace.version
+        },
         Affects::Access(workspace.id),
     )
     .await
