@@ -79,9 +79,9 @@ impl Database {
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match self.engine_parts() {
             Engine::Sqlite(sqlite) => {
-                let snapshot = Snapshot::of_file(sqlite.path())?;
+                let snapshot = Snapshot::of_file(&sqlite.path)?;
                 // Rejects a snapshot of any files but those that are open here.
-                sqlite.check_files()?;
+                sqlite.watch.check()?;
                 Ok(snapshot)
             }
             Engine::Postgres(postgres) => {

@@ -11,23 +11,23 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
-use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{self, Error, Failure, Result};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::postgres::Postgres;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
-use crate::engine::sqlite::Sqlite;
+use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
-use crate::tables::order_spread_rows::note_if_long;
+use crate::tables::ordering::note_if_long;
 
 /// An open database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Database {
     engine: Arc<Engine>,
-    commit_signal: CommitSignal,
+    /// Changes with each commit that workers or streams wait for.
+    commit_signal: watch::Sender<u64>,
     pressure: Arc<WritePressure>,
     program_version: &'static str,
 }
@@ -56,7 +56,7 @@ impl Database {
     }
 
     async fn open_engine(options: Options) -> Result<Self> {
-        let commit_signal = CommitSignal::default();
+        let commit_signal = watch::Sender::default();
         let program_version = options.program_version;
         let engine = match &options.url {
             DatabaseUrl::Sqlite(_) if options.replica_url.is_some() => {
@@ -88,9 +88,9 @@ impl Database {
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
+            Engine::Sqlite(sqlite) => match sqlite.readers.run_inline(name, &operation) {
                 Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
-                    sqlite.read_on_thread(name, operation).await
+                    Readers::run_on_thread(&sqlite.readers, name, operation).await
                 }
                 result => result,
             },
@@ -138,7 +138,7 @@ impl Database {
     }
 
     /// Like [`Database::read`], but allows stale data: reads from a standby that is at most
-    /// `age_max` behind, if there is one. Also returns an upper bound of the data's age, or `None`
+    /// `max_staleness` behind, if there is one. Also returns an upper bound of the data's age, or `None`
     /// if it was read from the primary.
     ///
     /// An error always comes from the primary.
@@ -154,7 +154,8 @@ impl Database {
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         if let Engine::Postgres(postgres) = &*self.engine
-            && let Some((value, age)) = postgres.read_replica(max_staleness, &operation).await
+            && let Some(replica) = &postgres.replica
+            && let Some((value, age)) = replica.read(max_staleness, &operation).await
         {
             return Ok((value, Some(age)));
         }
@@ -165,7 +166,7 @@ impl Database {
     pub fn has_replica(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => false,
-            Engine::Postgres(postgres) => postgres.has_replica(),
+            Engine::Postgres(postgres) => postgres.replica.is_some(),
         }
     }
 
@@ -178,7 +179,9 @@ impl Database {
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
+            Engine::Sqlite(sqlite) => {
+                Readers::run_on_thread(&sqlite.readers, name, operation).await
+            }
             Engine::Postgres(_) => self.read(name, operation).await,
         }
     }
@@ -257,7 +260,8 @@ impl Database {
     {
         let postgres = match &*self.engine {
             Engine::Sqlite(sqlite) => {
-                return sqlite.write(name, operation, pressure.cloned()).await;
+                let log = sqlite.log.clone();
+                return sqlite.writer.write(name, operation, pressure.cloned(), log).await;
             }
             Engine::Postgres(postgres) => postgres,
         };
@@ -279,15 +283,14 @@ impl Database {
             let error = match session.finish(result).await {
                 Ok(value) => {
                     if has_news {
-                        self.commit_signal.notify();
+                        self.commit_signal.send_modify(|count| *count += 1);
                     }
                     return Ok(value);
                 }
                 Err(error) => error,
             };
             let again = error.storage_error().is_some_and(Error::is_retryable);
-            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_wait_max()
-            {
+            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_timeout {
                 return Err(error);
             }
             tracing::debug!(
@@ -308,7 +311,7 @@ impl Database {
     /// tokens were last used, invites, events, webhooks or deliveries.
     pub fn data_version(&self) -> Option<DataVersion> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.data_version(),
+            Engine::Sqlite(sqlite) => sqlite.commits.data_version(),
             Engine::Postgres(_) => None,
         }
     }
@@ -324,7 +327,7 @@ impl Database {
     /// returns none.
     pub fn last_modified(&self, workspace: WorkspaceId) -> Option<LastModified> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Some(sqlite.last_modified(workspace)),
+            Engine::Sqlite(sqlite) => Some(sqlite.commits.last_modified(workspace)),
             Engine::Postgres(_) => None,
         }
     }
@@ -332,7 +335,7 @@ impl Database {
     /// Returns the path of the SQLite file.
     pub fn path(&self) -> Option<&Path> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Some(sqlite.path()),
+            Engine::Sqlite(sqlite) => Some(&sqlite.path),
             Engine::Postgres(_) => None,
         }
     }
@@ -354,7 +357,7 @@ impl Database {
     /// replaced.
     pub fn check_files(&self) -> Result<()> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.check_files(),
+            Engine::Sqlite(sqlite) => sqlite.watch.check(),
             Engine::Postgres(_) => Ok(()),
         }
     }
@@ -376,7 +379,9 @@ impl Database {
     pub async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
         match &*self.engine {
             Engine::Sqlite(_) => Ok(Heartbeat::default()),
-            Engine::Postgres(postgres) => postgres.heartbeat(session, node).await,
+            Engine::Postgres(postgres) => {
+                postgres.heartbeat.write_heartbeat(&postgres.pool, session, node).await
+            }
         }
     }
 
@@ -385,7 +390,7 @@ impl Database {
     pub fn has_heartbeat_connection(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => true,
-            Engine::Postgres(postgres) => postgres.has_heartbeat_connection(),
+            Engine::Postgres(postgres) => postgres.heartbeat.is_connected(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod candidates;
 pub(crate) mod change_tracking;
-pub(crate) mod commit_signal;
 pub(crate) mod database;
 pub(crate) mod domain_types;
 pub(crate) mod error;

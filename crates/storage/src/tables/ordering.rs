@@ -8,8 +8,7 @@
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
-use crate::engine::{Error, Result, Row, Tx, WriteTx, params, read_row};
-use crate::tables::order_spread_rows::note_if_long;
+use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row};
 
 /// A piece's position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,4 +155,21 @@ async fn choose(
     }
     note_if_long(tx, workspace, &order).await?;
     Ok(order)
+}
+
+/// The length, in bytes, above which keys are spread out in the background.
+const LONG_KEY_LENGTH: usize = 64;
+
+/// Records a long key, so that the pieces around it are spread out.
+pub async fn note_if_long(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<()> {
+    if order.as_str().len() <= LONG_KEY_LENGTH {
+        return Ok(());
+    }
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
+        ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
+    tx.change(sql, params![workspace, order], Affects::Nothing).await
 }

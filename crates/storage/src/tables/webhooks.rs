@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use galley_domain::delivery::CircuitBreaker;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
-use crate::tables::webhook_queue_rows;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
@@ -112,7 +112,17 @@ pub async fn insert(
             created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     tx.execute(sql, &params, Affects::Nothing).await?;
-    webhook_queue_rows::insert(tx, workspace, webhook.id).await
+    insert_queue(tx, workspace, webhook.id).await
+}
+
+/// Inserts the queue of a new webhook.
+async fn insert_queue(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: WebhookId) -> Result<()> {
+    let health = CircuitBreaker::default();
+    let sql = "INSERT INTO webhook_queues
+            (workspace_id, webhook_id, failures, slots, pending, leased_from)
+        VALUES (?1, ?2, ?3, ?4, 0, NULL)";
+    tx.change(sql, params![workspace, webhook, health.failures, health.slots], Affects::Nothing)
+        .await
 }
 
 /// Updates a webhook.

@@ -29,12 +29,12 @@ const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint";
 
 #[derive(Debug, Default)]
-pub(super) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
+pub(crate) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
 
 impl HeartbeatConnection {
     /// Writes a heartbeat, and returns sessions that are dead or may be. A predecessor of the same
     /// node is dead as soon as its connection ended.
-    pub(super) async fn write_heartbeat(
+    pub(crate) async fn write_heartbeat(
         &self,
         pool: &Pool,
         session: &str,
@@ -56,7 +56,7 @@ impl HeartbeatConnection {
 
     /// Returns true if the connection of the last heartbeat is open. Returns false while another
     /// heartbeat is in progress.
-    pub(super) fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         // A heartbeat in progress holds the lock.
         let connection = self.0.try_lock();
         connection.is_ok_and(|connection| connection.as_ref().is_some_and(|one| !one.is_closed()))

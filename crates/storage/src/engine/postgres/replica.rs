@@ -54,7 +54,7 @@ const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
 const SELECT_NUMBER_POSTGRES: &str = "SELECT number FROM heartbeats WHERE server = $1";
 
 #[derive(Debug)]
-pub(super) struct Replica {
+pub(crate) struct Replica {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
     heartbeat_writer: Arc<HeartbeatWriter>,
@@ -80,7 +80,7 @@ impl Replica {
 
     /// Returns the result of `operation` on the standby, and an upper bound of its staleness.
     /// Returns `None` if the read fails or the bound exceeds `age_max`.
-    pub(super) async fn read<T, E, F>(
+    pub(crate) async fn read<T, E, F>(
         &self,
         age_max: Duration,
         operation: &F,

@@ -65,21 +65,17 @@ pub(super) struct GateGuard<'g> {
 impl Gate {
     /// Waits until the gate is open, and enters it for a group of writes.
     pub(super) fn enter(&self) -> GateGuard<'_> {
-        let mut state = self.wait_while(self.state(), |state| state.is_closed);
+        let mut state = self.wait_while(self.state.lock(), |state| state.is_closed);
         state.is_entered = true;
         GateGuard { gate: self, release: |state| state.is_entered = false }
     }
 
     /// Closes the gate, and waits until the writer has left.
     fn close(&self) -> GateGuard<'_> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         drop(self.wait_while(state, |state| state.is_entered));
         GateGuard { gate: self, release: |state| state.is_closed = false }
-    }
-
-    fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock()
     }
 
     fn wait_while<'g>(
@@ -94,7 +90,7 @@ impl Gate {
 
 impl Drop for GateGuard<'_> {
     fn drop(&mut self) {
-        (self.release)(&mut self.gate.state());
+        (self.release)(&mut self.gate.state.lock());
         self.gate.changed.notify_one();
     }
 }

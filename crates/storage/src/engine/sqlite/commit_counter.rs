@@ -47,7 +47,7 @@ const EPOCH_SIZE: u64 = 1 << 32;
 
 /// The commits of one file.
 #[derive(Debug)]
-pub(super) struct CommitCounter {
+pub(crate) struct CommitCounter {
     index: Option<Arc<File>>,
     /// The last count whose changes are recorded.
     recorded: AtomicU64,
@@ -84,13 +84,13 @@ impl CommitCounter {
     }
 
     /// Returns when `workspace` was last modified.
-    pub(super) fn last_modified(&self, workspace: galley_domain::WorkspaceId) -> LastModified {
+    pub(crate) fn last_modified(&self, workspace: galley_domain::WorkspaceId) -> LastModified {
         self.changes.of(workspace)
     }
 
     /// Returns the current data version, or `None` if the index can't be read or a commit is
     /// changing it.
-    pub(super) fn data_version(&self) -> Option<DataVersion> {
+    pub(crate) fn data_version(&self) -> Option<DataVersion> {
         let explained = self.recorded.load(Ordering::SeqCst);
         let (now, checksum) = self.now()?;
         if now == explained && checksum == self.checksum.load(Ordering::SeqCst) {

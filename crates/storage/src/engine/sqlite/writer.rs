@@ -14,7 +14,7 @@ use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::checkpoint::{CheckpointSignal, Gate};
 use super::commit_counter::CommitCounter;
@@ -22,7 +22,6 @@ use super::files::FileWatch;
 use super::limits::NICENESS;
 use super::{connection, poll_once};
 use crate::engine::change_tracking::{ChangeScope, DataVersion};
-use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
@@ -45,7 +44,7 @@ const GROUP_TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// The writer thread's handle.
 #[derive(Debug)]
-pub(super) struct WriterThread {
+pub(crate) struct WriterThread {
     queue: Mutex<Option<mpsc::Sender<QueuedWrite>>>,
     admission: Arc<AdmissionQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -96,7 +95,7 @@ impl WriterThread {
         gate: Arc<Gate>,
         watch: Arc<FileWatch>,
         checkpoint: CheckpointSignal,
-        commit_signal: CommitSignal,
+        commit_signal: watch::Sender<u64>,
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_CAPACITY);
@@ -137,7 +136,7 @@ impl WriterThread {
     }
 
     /// Queues a write, and waits for the commit of its group.
-    pub(super) async fn write<T, E, F>(
+    pub(crate) async fn write<T, E, F>(
         &self,
         name: &'static str,
         operation: F,
@@ -267,7 +266,7 @@ struct WriterLoop {
     gate: Arc<Gate>,
     watch: Arc<FileWatch>,
     checkpoint: CheckpointSignal,
-    commit_signal: CommitSignal,
+    commit_signal: watch::Sender<u64>,
     waiting: mpsc::Receiver<QueuedWrite>,
     admission: Arc<AdmissionQueue>,
     /// The runtime of the callers: the one that the database was opened in.
@@ -339,7 +338,7 @@ impl WriterLoop {
         } else {
             self.checkpoint.committed();
             if done.iter().any(|waiting| waiting.job.must_notify()) {
-                self.commit_signal.notify();
+                self.commit_signal.send_modify(|count| *count += 1);
             }
         }
         drop(passed);

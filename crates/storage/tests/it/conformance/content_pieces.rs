@@ -6,9 +6,7 @@ use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, Wor
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::ordering::{self, OrderedPiece};
-use galley_storage::{
-    Affects, Error, WriteTx, content_pieces, order_key_spread, order_spread_rows, tags,
-};
+use galley_storage::{Affects, Error, WriteTx, content_pieces, order_key_spread, tags};
 
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
@@ -134,7 +132,7 @@ pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resu
     assert_eq!(moved, 2);
     assert_eq!(order_key_spread::pending_spreads(tx, None).await?, []);
     let long = OrderKey::from_stored("V0000".repeat(20));
-    order_spread_rows::note_if_long(tx, open.workspace, &long).await?;
+    ordering::note_if_long(tx, open.workspace, &long).await?;
     assert_eq!(order_key_spread::pending_spreads(tx, None).await?.len(), 1);
     Ok(())
 }
