@@ -7,7 +7,7 @@ use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::role::Role;
 use galley_domain::{RoleId, WorkspaceId};
 use galley_storage::members::Member;
-use galley_storage::{Database, Tx, WriteTx, mails, roles};
+use galley_storage::{Database, IdPage, Tx, WriteTx, mails, roles};
 
 use crate::cli::MemberCommand;
 use crate::out::say;
@@ -62,7 +62,7 @@ async fn find_role(
     id_or_name: &str,
 ) -> anyhow::Result<RoleId> {
     let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(roles::list(tx, workspace, None, i64::MAX, 0).await?)
+        Ok::<_, Error>(roles::list(tx, workspace, &IdPage::default()).await?)
     };
     let all = database.read("roles.list", read).await?;
     let exactly =
@@ -86,8 +86,8 @@ async fn find_role(
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
     let read = async move |tx: &Tx<'_>| {
-        let members = galley_storage::members::list(tx, workspace, None, i64::MAX, 0).await?;
-        let roles = roles::list(tx, workspace, None, i64::MAX, 0).await?;
+        let members = galley_storage::members::list(tx, workspace, &IdPage::default()).await?;
+        let roles = roles::list(tx, workspace, &IdPage::default()).await?;
         let troubled = mails::list_failing(tx, workspace).await?;
         Ok::<_, Error>((members, roles, troubled))
     };

@@ -20,9 +20,9 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position};
 use galley_storage::content_pieces::View;
-use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
+use galley_storage::{self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members};
 
 use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
@@ -102,14 +102,9 @@ impl Destination for DatabaseDestination {
             let query = PieceListQuery {
                 groups: group.map(|group| vec![group]),
                 subtree,
-                within: None,
-                slug: None,
-                tag: None,
-                sort: Sort { key: SortKey::Order, descending: false },
                 after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
                 limit: PAGE_SIZE,
-                offset: 0,
-                view: View::default(),
+                ..PieceListQuery::default()
             };
             let scope = self.scope.clone();
             let read = async move |tx: &Tx<'_>| {
@@ -133,7 +128,7 @@ impl Destination for DatabaseDestination {
     async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(members::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?)
+            Ok::<_, Error>(members::list(tx, workspace, &IdPage::first(RESOURCE_LIST_LIMIT)).await?)
         };
         let mut people = Vec::new();
         for member in self.database.read_long("import.people", read).await? {
@@ -149,7 +144,7 @@ impl Destination for DatabaseDestination {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(
-                storage::variants::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?,
+                storage::variants::list(tx, workspace, &IdPage::first(RESOURCE_LIST_LIMIT)).await?,
             )
         };
         let variants = self.database.read_long("import.variants", read).await?;
@@ -183,15 +178,10 @@ impl Destination for DatabaseDestination {
         let name = name.clone();
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let workspace = scope.workspace;
-            let children = storage::content_groups::list_children(
-                tx,
-                workspace,
-                parent,
-                None,
-                RESOURCE_LIST_LIMIT,
-                0,
-            );
-            if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
+            let page = IdPage::first(RESOURCE_LIST_LIMIT);
+            let children =
+                storage::content_groups::list_children(tx, workspace, parent, &page).await?;
+            if let Some(found) = children.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
             Ok(content_groups::create_in(tx, &environment, &scope, &name, parent).await?.id)
@@ -204,7 +194,8 @@ impl Destination for DatabaseDestination {
         let new = NewVariant { key: key.clone(), label: label.clone(), description: None };
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let there =
-                storage::variants::list(tx, scope.workspace, None, RESOURCE_LIST_LIMIT, 0).await?;
+                storage::variants::list(tx, scope.workspace, &IdPage::first(RESOURCE_LIST_LIMIT))
+                    .await?;
             if !there.iter().any(|variant| variant.key == new.key) {
                 variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
             }

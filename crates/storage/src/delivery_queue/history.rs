@@ -4,9 +4,9 @@ use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::{Result, Tx, Value, params, read_row};
-use crate::tables::events;
+use crate::engine::{Result, Tx, Value, params, read_row, row};
 use crate::tables::webhooks::{self, SENDS};
+use crate::tables::{IdPage, events};
 
 /// The condition that a delivery `d` has failed an attempt and awaits a retry.
 pub(super) const AWAITS_RETRY: &str = "d.status = 'pending' AND d.attempts > 0";
@@ -45,12 +45,8 @@ pub struct DeliveryListQuery {
     pub event: Option<EventId>,
     /// Deliveries of webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<Vec<ContentGroupId>>,
-    /// Deliveries with a smaller id only.
-    pub before: Option<String>,
-    /// The limit of the page.
-    pub limit: i64,
-    /// The number of deliveries to skip.
-    pub offset: i64,
+    /// The page. It begins with the delivery before the id `after`, as the newest come first.
+    pub page: IdPage,
 }
 
 /// Lists deliveries, the newest first.
@@ -59,7 +55,7 @@ pub async fn list(
     workspace: WorkspaceId,
     query: &DeliveryListQuery,
 ) -> Result<Vec<Delivery>> {
-    let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
+    let mut params = row![workspace, query.page.limit, query.page.offset].to_vec();
     let mut filter = webhooks::within_filter(query.within.as_deref(), &mut params);
     let mut only = |condition: &str, value: Value<'static>| {
         params.push(value);
@@ -71,7 +67,7 @@ pub async fn list(
     if let Some(event) = query.event {
         only("d.event_id =", event.into());
     }
-    if let Some(before) = &query.before {
+    if let Some(before) = &query.page.after {
         only("d.id <", before.clone().into());
     }
     let is_sent = format!("({SENDS} OR d.lane = 0)");

@@ -138,8 +138,8 @@ impl Database {
     }
 
     /// Like [`Database::read`], but allows stale data: reads from a standby that is at most
-    /// `max_staleness` behind, if there is one. Also returns an upper bound of the data's age, or `None`
-    /// if it was read from the primary.
+    /// `max_staleness` behind, if there is one. Also returns an upper bound of the data's age, or
+    /// `None` if it was read from the primary.
     ///
     /// An error always comes from the primary.
     pub async fn read_stale<T, E, F>(

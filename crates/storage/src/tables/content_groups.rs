@@ -10,6 +10,7 @@ use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
     Ok(read_row!(row, 0 => ContentGroup { id, name, version }))
@@ -57,30 +58,24 @@ pub async fn existing(
     Ok(tx.query(&sql, &params, |row| row.get(0)).await?.into_iter().collect())
 }
 
-/// Lists the children of `parent` (`None`: the top level) by creation, after `after` if given.
+/// Lists the children of `parent` (`None`: the top level) by creation.
 pub async fn list_children(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     parent: Option<ContentGroupId>,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<ContentGroup>> {
-    let after = after.unwrap_or_default();
-    match parent {
-        Some(parent) => {
-            let sql = "SELECT id, name, version FROM content_groups
-                WHERE workspace_id = ?1 AND parent_id = ?2 AND id > ?3
-                ORDER BY id LIMIT ?4 OFFSET ?5";
-            tx.query(sql, params![workspace, parent, after, limit, offset], read).await
-        }
-        None => {
-            let sql = "SELECT id, name, version FROM content_groups
-                WHERE workspace_id = ?1 AND parent_id IS NULL AND id > ?2
-                ORDER BY id LIMIT ?3 OFFSET ?4";
-            tx.query(sql, params![workspace, after, limit, offset], read).await
-        }
-    }
+    let mut params = page.params(workspace).to_vec();
+    let parent = parent.map_or("IS NULL", |id| {
+        params.push(id.into());
+        "= ?5"
+    });
+    let sql = format!(
+        "SELECT id, name, version FROM content_groups
+         WHERE workspace_id = ?1 AND parent_id {parent} AND id > ?2
+         ORDER BY id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Lists those of `ids` that exist, by creation.
@@ -88,15 +83,12 @@ pub async fn list_some(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     ids: &[ContentGroupId],
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<ContentGroup>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut params =
-        vec![workspace.into(), after.unwrap_or_default().into(), limit.into(), offset.into()];
+    let mut params = page.params(workspace).to_vec();
     let filter = in_list("id", ids.iter().copied(), &mut params);
     let sql = format!(
         "SELECT id, name, version FROM content_groups

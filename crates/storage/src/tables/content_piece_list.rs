@@ -11,9 +11,10 @@ use crate::engine::{Result, Tx, Value, in_list, row};
 use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
 
 /// The sort key of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortKey {
     /// The pieces' own order.
+    #[default]
     Order,
     /// The author's date; pieces without one count as the earliest.
     Date,
@@ -26,7 +27,7 @@ pub enum SortKey {
 }
 
 /// The order of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sort {
     /// The sort key.
     pub key: SortKey,
@@ -48,7 +49,7 @@ pub enum Position {
 }
 
 /// The filters, the order and the page of a list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PieceListQuery {
     /// Pieces directly in one of these groups; `None` for all.
     pub groups: Option<Vec<ContentGroupId>>,

@@ -126,21 +126,16 @@ pub async fn record_outcome(
 ) -> Result<()> {
     let which = "workspace_id = ?1 AND id = ?2 AND attempts = ?3";
     let (workspace, id, attempts) = (leased.workspace, leased.mail.id, leased.attempts);
-    match outcome {
+    let (column, time, error) = match outcome {
         MailOutcome::Sent => {
             let sql = format!("DELETE FROM mails WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts], Affects::Nothing).await?;
+            return tx.change(&sql, params![workspace, id, attempts], Affects::Nothing).await;
         }
-        MailOutcome::Postponed(due, why) => {
-            let sql = format!("UPDATE mails SET due_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, *due, why], Affects::Nothing).await?;
-        }
-        MailOutcome::GivenUp(why) => {
-            let sql = format!("UPDATE mails SET failed_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, now, why], Affects::Nothing).await?;
-        }
-    }
-    Ok(())
+        MailOutcome::Postponed(due, error) => ("due_at_ms", *due, error),
+        MailOutcome::GivenUp(error) => ("failed_at_ms", now, error),
+    };
+    let sql = format!("UPDATE mails SET {column} = ?4, last_error = ?5 WHERE {which}");
+    tx.change(&sql, params![workspace, id, attempts, time, error], Affects::Nothing).await
 }
 
 /// A mail whose last attempt failed.

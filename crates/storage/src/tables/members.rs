@@ -9,6 +9,7 @@ use galley_domain::workspace::Workspace;
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params};
+use crate::tables::paging::IdPage;
 use crate::tables::roles;
 use crate::tables::users::{self, User};
 use crate::tables::workspaces;
@@ -160,27 +161,14 @@ pub async fn find_pending(
     tx.find(&sql, params![workspace, email.key()], read).await
 }
 
-/// Lists members by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Member>> {
+/// Lists members by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Member>> {
     let sql = select("m.id > ?2 ORDER BY m.id LIMIT ?3 OFFSET ?4");
-    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+    tx.query(&sql, &page.params(workspace), read).await
 }
 
-/// Lists a user's memberships in all workspaces, by workspace, after the workspace `after` if
-/// given.
-pub async fn of_user(
-    tx: &Tx<'_>,
-    user: UserId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Membership>> {
+/// Lists a user's memberships in all workspaces, by workspace.
+pub async fn of_user(tx: &Tx<'_>, user: UserId, page: &IdPage) -> Result<Vec<Membership>> {
     let sql = format!(
         "SELECT m.id, {}, {} FROM workspace_members m
          JOIN workspaces w ON w.id = m.workspace_id
@@ -190,7 +178,7 @@ pub async fn of_user(
         workspaces::COLUMNS,
         roles::COLUMNS
     );
-    tx.query(&sql, params![user, after.unwrap_or_default(), limit, offset], |row| {
+    tx.query(&sql, &page.params(user), |row| {
         Ok(Membership {
             id: row.get(0)?,
             workspace: workspaces::read(row, 1)?,

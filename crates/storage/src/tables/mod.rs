@@ -15,6 +15,7 @@ pub mod mails;
 pub mod members;
 pub mod order_key_spread;
 pub mod ordering;
+mod paging;
 pub mod roles;
 pub mod tags;
 pub mod tokens;
@@ -22,3 +23,5 @@ pub mod users;
 pub mod variants;
 pub mod webhooks;
 pub mod workspaces;
+
+pub use paging::IdPage;

@@ -4,6 +4,7 @@ use galley_domain::role::Role;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
+use crate::tables::paging::IdPage;
 
 /// The columns of the table `r` that [`read`] reads.
 pub(crate) const COLUMNS: &str =
@@ -20,20 +21,13 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Opt
     tx.find(&sql, params![workspace, id], |row| read(row, 0)).await
 }
 
-/// Lists roles by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Role>> {
+/// Lists roles by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Role>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM roles r WHERE r.workspace_id = ?1 AND r.id > ?2
          ORDER BY r.id LIMIT ?3 OFFSET ?4"
     );
-    let params = params![workspace, after.unwrap_or_default(), limit, offset];
-    tx.query(&sql, params, |row| read(row, 0)).await
+    tx.query(&sql, &page.params(workspace), |row| read(row, 0)).await
 }
 
 /// Inserts a new role.

@@ -5,6 +5,7 @@ use galley_domain::{TagId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params, read_row};
 use crate::tables::content_pieces;
+use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
     Ok(read_row!(row, 0 => Tag { id, label, color, version }))
@@ -40,17 +41,11 @@ pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Res
     tx.query(&sql, &params, read).await
 }
 
-/// Lists tags by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Tag>> {
+/// Lists tags by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Tag>> {
     let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
         ORDER BY id LIMIT ?3 OFFSET ?4";
-    tx.query(sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+    tx.query(sql, &page.params(workspace), read).await
 }
 
 /// Finds the oldest tag with this label.

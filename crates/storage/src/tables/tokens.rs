@@ -8,6 +8,7 @@ use galley_domain::{
 };
 
 use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, params, read_row};
+use crate::tables::paging::IdPage;
 
 /// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,33 +157,23 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<Op
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Lists the tokens of a user, or of all users, by creation, after `after` if given.
+/// Lists the tokens of a user, or of all users, by creation.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     user: Option<UserId>,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<Token>> {
-    let after = after.unwrap_or_default();
-    match user {
-        Some(user) => {
-            let sql = format!(
-                "SELECT {COLUMNS} FROM tokens t
-                 WHERE t.workspace_id = ?1 AND t.user_id = ?2 AND t.id > ?3
-                 ORDER BY t.id LIMIT ?4 OFFSET ?5"
-            );
-            tx.query(&sql, params![workspace, user, after, limit, offset], read).await
-        }
-        None => {
-            let sql = format!(
-                "SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1 AND t.id > ?2
-                 ORDER BY t.id LIMIT ?3 OFFSET ?4"
-            );
-            tx.query(&sql, params![workspace, after, limit, offset], read).await
-        }
-    }
+    let mut params = page.params(workspace).to_vec();
+    let of_user = user.map_or("", |id| {
+        params.push(id.into());
+        " AND t.user_id = ?5"
+    });
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1{of_user} AND t.id > ?2
+         ORDER BY t.id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Inserts a new token by the SHA-256 of its text.

@@ -4,6 +4,7 @@ use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "id, key, label, description, version";
 
@@ -61,19 +62,13 @@ pub async fn find_for_update(
     find_locked(tx, workspace, &VariantRef::Id(id), tx.for_update()).await
 }
 
-/// Lists variants by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Variant>> {
+/// Lists variants by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Variant>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND id > ?2
          ORDER BY id LIMIT ?3 OFFSET ?4"
     );
-    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+    tx.query(&sql, &page.params(workspace), read).await
 }
 
 /// Inserts a new variant.

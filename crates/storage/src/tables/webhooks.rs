@@ -7,6 +7,7 @@ use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
@@ -53,18 +54,14 @@ pub async fn find(
 }
 
 /// The filters and the page of a list of webhooks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct WebhookListQuery<'a> {
     /// Webhooks of any extension only, or of this one.
     pub extension: Option<Option<&'a str>>,
     /// Webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<&'a [ContentGroupId]>,
-    /// Webhooks after this id only.
-    pub after: Option<&'a str>,
-    /// The limit of the page.
-    pub limit: i64,
-    /// The number of webhooks to skip.
-    pub offset: i64,
+    /// The page.
+    pub page: IdPage,
 }
 
 /// Lists webhooks by creation.
@@ -73,12 +70,7 @@ pub async fn list(
     workspace: WorkspaceId,
     query: &WebhookListQuery<'_>,
 ) -> Result<Vec<Webhook>> {
-    let mut params = vec![
-        Value::from(workspace),
-        query.after.unwrap_or_default().into(),
-        query.limit.into(),
-        query.offset.into(),
-    ];
+    let mut params = query.page.params(workspace).to_vec();
     let mut filter = within_filter(query.within, &mut params);
     match query.extension {
         Some(Some(extension)) => {

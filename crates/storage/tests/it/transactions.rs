@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galley_storage::{Database, Error, ProcessRole, Tx, WriteTx, content_pieces};
+use galley_storage::{Database, Error, IdPage, ProcessRole, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{OpenStore, options};
@@ -98,7 +98,7 @@ async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore
         let (database, workspace) = (open.database.clone(), open.workspace);
         let write = async move |tx: &WriteTx<'_>| {
             std::thread::sleep(std::time::Duration::from_millis(2));
-            galley_storage::tags::list(tx, workspace, None, 1, 0).await.map(drop)
+            galley_storage::tags::list(tx, workspace, &IdPage::default()).await.map(drop)
         };
         async move { database.write::<_, Error, _>("waits", write).await }
     };

@@ -13,8 +13,7 @@ use galley_domain::event::ResourceChange;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId};
-use galley_storage::content_piece_list::{PieceListQuery, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_list::PieceListQuery;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{ChangeStatement, Error, StatementLog, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
@@ -42,18 +41,7 @@ fn variant(key: &str) -> Variant {
 
 /// Returns a query for all pieces.
 fn everything() -> PieceListQuery {
-    PieceListQuery {
-        groups: None,
-        subtree: false,
-        within: None,
-        slug: None,
-        tag: None,
-        sort: Sort { key: SortKey::Order, descending: false },
-        after: None,
-        limit: 10,
-        offset: 0,
-        view: View::default(),
-    }
+    PieceListQuery { limit: 10, ..PieceListQuery::default() }
 }
 
 async fn append_and_list_events(
