@@ -193,20 +193,20 @@ pub enum Lane {
     /// Samples that a client requested. They are sent in any state of the webhook.
     Test,
     /// Deliveries before their first attempt.
-    Fresh,
+    FirstAttempt,
     /// Deliveries after a failed attempt.
     Retry,
 }
 
 impl Lane {
     /// Every lane, in the order of priority.
-    pub const ALL: [Self; 3] = [Self::Test, Self::Fresh, Self::Retry];
+    pub const ALL: [Self; 3] = [Self::Test, Self::FirstAttempt, Self::Retry];
 
     /// Returns the lane's number.
     pub const fn number(self) -> i64 {
         match self {
             Self::Test => 0,
-            Self::Fresh => 1,
+            Self::FirstAttempt => 1,
             Self::Retry => 2,
         }
     }
@@ -274,7 +274,7 @@ mod tests {
         ) {
             let pause = i64::try_from(BACKOFFS[attempt as usize - 1].as_millis()).unwrap();
             let DeliveryStep::Retry(due) = next_step(attempt, FAILED, at(now), random) else {
-                return Err(TestCaseError::fail("it is to be attempted again"));
+                return Err(TestCaseError::fail("the delivery is not retried"));
             };
             prop_assert!((now + pause..=now + pause + pause / 10 + 1).contains(&due.ms()));
         }

@@ -107,15 +107,15 @@ pub enum ResourceChange {
 }
 
 impl ResourceChange {
-    /// Returns the type of the event as seen in `window`, or `None` if it is outside of it.
-    pub fn as_seen_in(&self, window: EventScope<'_>) -> Option<EventType> {
+    /// Returns the type of the event as seen in `scope`, or `None` if it is outside of it.
+    pub fn as_seen_in(&self, scope: EventScope<'_>) -> Option<EventType> {
         use EventType as T;
-        let seen = |path, event_type| window.includes(path).then_some(event_type);
+        let seen = |path, event_type| scope.includes(path).then_some(event_type);
         match self {
             Self::PieceAdded(path) => seen(path, T::ContentPieceAdded),
             Self::PieceRemoved(path) => seen(path, T::ContentPieceRemoved),
             Self::PieceUpdated { before, after } => {
-                match (window.includes(before), window.includes(after)) {
+                match (scope.includes(before), scope.includes(after)) {
                     (true, true) => Some(T::ContentPieceUpdated),
                     (false, true) => Some(T::ContentPieceAdded),
                     (true, false) => Some(T::ContentPieceRemoved),
@@ -125,7 +125,7 @@ impl ResourceChange {
             Self::GroupAdded(path) => seen(path, T::ContentGroupAdded),
             Self::GroupRemoved(path) => seen(path, T::ContentGroupRemoved),
             Self::GroupMoved { before, after } => {
-                (window.includes(before) || window.includes(after)).then_some(T::ContentGroupMoved)
+                (scope.includes(before) || scope.includes(after)).then_some(T::ContentGroupMoved)
             }
             // Members belong to the workspace, so every scope includes them.
             Self::MemberInvited => Some(T::MemberInvited),
@@ -253,9 +253,9 @@ mod tests {
     #[test]
     fn a_moved_group_is_seen_in_its_old_and_its_new_scope() {
         let moved = ResourceChange::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
-        for (window, sees) in [(1, true), (2, true), (9, true), (3, false)] {
-            let seen = moved.as_seen_in(EventScope::Groups(&[ContentGroupId::new(window)]));
-            assert_eq!(seen.is_some(), sees, "{window}");
+        for (scope, sees) in [(1, true), (2, true), (9, true), (3, false)] {
+            let seen = moved.as_seen_in(EventScope::Groups(&[ContentGroupId::new(scope)]));
+            assert_eq!(seen.is_some(), sees, "{scope}");
         }
     }
 }

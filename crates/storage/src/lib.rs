@@ -6,8 +6,7 @@
 //! [`delivery_queue`] are plain functions over these. Each function takes the workspace first, and
 //! reads and writes only its rows.
 //!
-//! The meaning of values and the permission to change them are decided elsewhere (`galley-domain`,
-//! `galley-server`).
+//! The meaning of values is decided in `galley-domain`, and permissions in `galley-application`.
 
 mod backup;
 pub mod delivery_queue;

@@ -32,7 +32,7 @@ struct StagedStoreFile {
 
 impl fmt::Debug for StagedStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("NewStore")
+        out.write_str("StagedStore")
     }
 }
 
@@ -76,7 +76,7 @@ impl StagedStore {
         let store = Self(Arc::new(StagedEngine::Postgres(client)));
         for table in tables::all() {
             let is_empty = async |tx: &WriteTx<'_>| table.is_empty(tx).await;
-            if !store.write::<_, Error, _>("new_store.is_empty", is_empty).await? {
+            if !store.write::<_, Error, _>("staged_store.is_empty", is_empty).await? {
                 return Err(not_empty());
             }
         }

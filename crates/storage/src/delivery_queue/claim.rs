@@ -167,12 +167,12 @@ async fn claim_from_queue(
         return Ok((queue, Vec::new()));
     };
     let health = queue.state.health;
-    let is_quiet = !target.sends || health.is_open(now);
+    let is_idle = !target.sends || health.is_open(now);
     let room = (health.slots as usize).saturating_sub(leases.count);
     let room = room.min(max);
     let mut taken = Vec::new();
     if room > 0 {
-        let lanes: &[Lane] = if is_quiet { &[Lane::Test] } else { &Lane::ALL };
+        let lanes: &[Lane] = if is_idle { &[Lane::Test] } else { &Lane::ALL };
         for due in due_deliveries(tx, &queue, lanes, room, now).await? {
             taken.push(ClaimedDelivery {
                 workspace,
@@ -346,8 +346,8 @@ struct FirstDue {
     others: Option<Timestamp>,
 }
 
-/// Returns the times at which the first deliveries of a queue are due. For a full queue it skips
-/// those that are not leased.
+/// Returns the times at which the first deliveries of a queue are due. For a full queue, it does
+/// not look for those without a lease, as no slot is free for them.
 async fn first_due(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
@@ -365,12 +365,12 @@ async fn first_due(
                 lane.number()
             )
         };
-        let [test, fresh, retry] = Lane::ALL.map(of_lane);
+        let [test, first_attempt, retry] = Lane::ALL.map(of_lane);
         let read = |row: &Row<'_>| {
             Ok((row.get::<Option<Timestamp>>(0)?, [row.get::<Option<Timestamp>>(1)?, row.get(2)?]))
         };
         let (test, others) =
-            tx.get(&format!("SELECT {test}, {fresh}, {retry}"), params, read).await?;
+            tx.get(&format!("SELECT {test}, {first_attempt}, {retry}"), params, read).await?;
         Ok::<_, Error>((test, others.into_iter().flatten().min()))
     };
     let all = async {

@@ -78,7 +78,7 @@ async fn fan_out_run(
         for &(sequence, event) in &events {
             rows.push(row! {
                 *workspace, new_id(), queue.webhook, event, *event_type, sequence,
-                DeliveryStatus::Pending, Lane::Fresh, now
+                DeliveryStatus::Pending, Lane::FirstAttempt, now
             });
         }
         queue.state.pending += i64::try_from(events.len()).unwrap_or_default();

@@ -97,8 +97,8 @@ pub async fn record_results(
     Ok(recorded)
 }
 
-/// Returns the leases of the deliveries in `results` that are still held.
-async fn held_leases(
+/// Returns the leases of the deliveries in `results` that have not expired.
+async fn current_leases(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
     results: &[(&AttemptResult, f64)],
@@ -121,16 +121,16 @@ async fn record_for_queue(
     now: Timestamp,
 ) -> Result<(WebhookQueue, usize, Option<ReceiverState>)> {
     let (workspace, webhook) = (queue.workspace, queue.webhook);
-    let held = held_leases(tx, &queue, &results).await?;
+    let leases = current_leases(tx, &queue, &results).await?;
     let mut rows = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut ends: Vec<bool> = Vec::new();
     let mut receiver: Option<ReceiverState> = None;
     let mut has_failed = queue.state.health.is_failing();
     for (one, random) in results {
-        let is_paused =
+        let is_leased =
             |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
-        if !held.iter().any(is_paused) || ended.contains(&one.delivery) {
+        if !leases.iter().any(is_leased) || ended.contains(&one.delivery) {
             continue;
         }
         ended.push(one.delivery);

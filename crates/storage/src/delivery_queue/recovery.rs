@@ -32,9 +32,9 @@ pub async fn redeliver(
     // Pending ones are counted already.
     let rows = || ids.iter().map(|id| row![workspace, id, now, Lane::Retry]);
     tx.change_each(&sql.replace("{}", "="), rows(), Affects::Nothing).await?;
-    let woken: u64 =
+    let rescheduled: u64 =
         tx.execute_each(&sql.replace("{}", "<>"), rows(), Affects::Nothing).await?.iter().sum();
-    queue.state.pending += i64::try_from(woken).unwrap_or_default();
+    queue.state.pending += i64::try_from(rescheduled).unwrap_or_default();
     queue.add_due_from(now);
     // The caller expects that the receiver has recovered, so the circuit breaker closes.
     queue.state.health.open_until = None;

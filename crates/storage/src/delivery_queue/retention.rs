@@ -91,7 +91,7 @@ pub struct QueueMetrics {
     /// Pending deliveries of enabled webhooks.
     pub pending: i64,
     /// Deliveries of disabled webhooks.
-    pub held: i64,
+    pub paused: i64,
     /// The earliest time at which a queue was to be scanned.
     pub next_at: Option<Timestamp>,
     /// Webhooks whose circuit breaker is open.
@@ -109,7 +109,7 @@ pub async fn queue_metrics(tx: &Tx<'_>, now: Timestamp) -> Result<QueueMetrics> 
          JOIN webhooks h ON h.workspace_id = q.workspace_id AND h.id = q.webhook_id"
     );
     tx.get(&sql, params![now], |row| {
-        Ok(read_row!(row, 0 => QueueMetrics { pending, held, next_at, open }))
+        Ok(read_row!(row, 0 => QueueMetrics { pending, paused, next_at, open }))
     })
     .await
 }

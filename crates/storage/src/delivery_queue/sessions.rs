@@ -45,11 +45,11 @@ pub async fn delete_dead_session(
     now: Timestamp,
 ) -> Result<u64> {
     let lock = tx.for_update_skip_locked();
-    let beaten =
+    let unchanged =
         format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
     // A session that commits a lease at this moment holds a lock on its row, and is skipped.
     let leases = format!("SELECT 1 FROM delivery_sessions WHERE session = ?1{lock}");
-    if !tx.exists(&beaten, params![&dead.session, dead.seen_at]).await?
+    if !tx.exists(&unchanged, params![&dead.session, dead.seen_at]).await?
         || !tx.exists(&leases, params![&dead.session]).await?
     {
         return Ok(0);

@@ -201,7 +201,7 @@ impl Database {
     {
         let _counted = self.pressure.count();
         let result = self.write_uncounted(name, operation, None).await;
-        if let Some(Error::Crowded(workspace, around)) =
+        if let Some(Error::KeySpaceExhausted(workspace, around)) =
             result.as_ref().err().and_then(Failure::storage_error)
         {
             self.record_long_key(*workspace, around.clone()).await;
@@ -272,7 +272,7 @@ impl Database {
             let waits = pressure.is_some() || attempts > 1;
             let session = postgres.writer(waits).await?;
             let slice = pressure.map(WritePressure::concurrent_slice);
-            let (result, has_news) = {
+            let (result, must_notify) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
                 let result = match operation(&tx).await {
                     Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
@@ -282,7 +282,7 @@ impl Database {
             };
             let error = match session.finish(result).await {
                 Ok(value) => {
-                    if has_news {
+                    if must_notify {
                         self.commit_signal.send_modify(|count| *count += 1);
                     }
                     return Ok(value);

@@ -87,8 +87,8 @@ pub async fn append(
             path_after, data, data_before, custom_data_of, custom_data_version)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     let inserted = tx.change_each(sql, rows, Affects::Nothing);
-    let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
-    insert_matches(tx, workspace, &numbered, &watchers).await?;
+    let ((), webhooks) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
+    insert_matches(tx, workspace, &numbered, &webhooks).await?;
     tx.notify_on_commit();
     Ok(())
 }
@@ -191,7 +191,7 @@ struct MatchRun<'e> {
 /// Returns the runs of consecutive events that the same webhooks receive.
 fn match_runs<'e>(
     events: &[NumberedEvent<'e>],
-    watchers: &'e [CandidateWebhook],
+    webhooks: &'e [CandidateWebhook],
 ) -> Vec<MatchRun<'e>> {
     let mut runs: Vec<MatchRun<'_>> = Vec::new();
     // The first run that includes the previous event.
@@ -201,14 +201,14 @@ fn match_runs<'e>(
         for &event_type in occurrence.types() {
             let sees = |candidate: &&CandidateWebhook| {
                 let group = candidate.group.as_slice();
-                let window = if group.is_empty() {
+                let scope = if group.is_empty() {
                     EventScope::Workspace
                 } else {
                     EventScope::Groups(group)
                 };
-                candidate.event == event_type && occurrence.as_seen_in(window) == Some(event_type)
+                candidate.event == event_type && occurrence.as_seen_in(scope) == Some(event_type)
             };
-            let webhook_ids: Vec<&CandidateWebhook> = watchers.iter().filter(sees).collect();
+            let webhook_ids: Vec<&CandidateWebhook> = webhooks.iter().filter(sees).collect();
             if webhook_ids.is_empty() {
                 continue;
             }
@@ -243,16 +243,16 @@ async fn insert_matches(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     events: &[NumberedEvent<'_>],
-    watchers: &[CandidateWebhook],
+    webhooks: &[CandidateWebhook],
 ) -> Result<()> {
-    if watchers.is_empty() {
+    if webhooks.is_empty() {
         return Ok(());
     }
-    let runs = match_runs(events, watchers);
+    let runs = match_runs(events, webhooks);
     let mut rows = Vec::new();
     for run in &runs {
-        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
-            let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
+        for (part, webhooks) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
+            let ids: Vec<_> = webhooks.iter().map(|webhook| webhook.id.as_str()).collect();
             rows.push(row! {
                 run.id, run.event_type, part, workspace, run.first_sequence, run.last_sequence,
                 ids.join(",")

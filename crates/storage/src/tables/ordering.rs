@@ -151,7 +151,7 @@ async fn choose(
         // After the rollback, the place is recorded, and a later attempt succeeds.
         let longest = [before, after].into_iter().flatten().max_by_key(|key| key.as_str().len());
         let around = longest.cloned().unwrap_or(order);
-        return Err(Error::Crowded(workspace, around));
+        return Err(Error::KeySpaceExhausted(workspace, around));
     }
     note_if_long(tx, workspace, &order).await?;
     Ok(order)

@@ -161,7 +161,7 @@ async fn keys_over_the_maximum_length_are_rejected(store: TestStore) {
     open.insert_at(OrderKey::from_stored(next), None).await;
     let before = OrderedPiece { id, order: OrderKey::from_stored(deep), placed_at: NOW };
     let chosen = open.choose_after(&before, 0).await;
-    assert!(matches!(chosen, Err(Error::Crowded(..))), "{chosen:?}");
+    assert!(matches!(chosen, Err(Error::KeySpaceExhausted(..))), "{chosen:?}");
     // The spread is scheduled all the same, and short keys are available after it.
     assert_eq!(open.pending().await, 1);
     let plan = open.plan().await;

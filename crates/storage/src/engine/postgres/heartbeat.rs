@@ -47,8 +47,8 @@ impl HeartbeatConnection {
                 .await
                 .map_err(no_response)??,
         };
-        let beaten = timeout(HEARTBEAT_TIMEOUT, write_heartbeat(&client, session, node)).await;
-        let heartbeat = beaten.map_err(no_response)??;
+        let written = timeout(HEARTBEAT_TIMEOUT, write_heartbeat(&client, session, node)).await;
+        let heartbeat = written.map_err(no_response)??;
         // A failed connection is closed and not put back.
         *connection = Some(client);
         Ok(heartbeat)
@@ -80,7 +80,7 @@ async fn write_heartbeat(client: &ClientWrapper, session: &str, node: &str) -> R
          WHERE session = $1"
     );
     let update = client.prepare_cached(&update).await?;
-    let is_deposed = client.execute(&update, &[&session]).await? == 0;
+    let is_superseded = client.execute(&update, &[&session]).await? == 0;
     client.batch_execute("COMMIT").await?;
     // A predecessor on this host and at this address is also gone if PostgreSQL has restarted
     // since. Other nodes may only not have reconnected yet.
@@ -105,5 +105,5 @@ async fn write_heartbeat(client: &ClientWrapper, session: &str, node: &str) -> R
         })
     });
     let dead = dead.collect::<Result<_, tokio_postgres::Error>>()?;
-    Ok(Heartbeat { is_deposed, dead })
+    Ok(Heartbeat { is_superseded, dead })
 }

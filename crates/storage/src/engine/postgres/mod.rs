@@ -114,18 +114,18 @@ impl Postgres {
         self.shared.discard(session.client()).await;
     }
 
-    /// Begins a write transaction. Patient callers wait for a connection; others fail with
+    /// Begins a write transaction. Some callers wait for a permit in any case; others fail with
     /// `Overloaded` if the admission queue is full.
-    pub(crate) async fn writer(&self, is_patient: bool) -> Result<WriteSession> {
+    pub(crate) async fn writer(&self, waits_for_permit: bool) -> Result<WriteSession> {
         let permit = Arc::clone(&self.writers).acquire_owned();
-        let turn = if is_patient {
+        let admitted = if waits_for_permit {
             timeout(CONNECTION_TIMEOUT, permit).await.ok()
         } else {
             self.admission.wait(permit).await
         };
-        let turn = turn.and_then(std::result::Result::ok);
-        let turn = turn.ok_or(Error::Overloaded)?;
-        WriteSession::begin(self.get().await?, turn, self.log.clone()).await
+        let admitted = admitted.and_then(std::result::Result::ok);
+        let admitted = admitted.ok_or(Error::Overloaded)?;
+        WriteSession::begin(self.get().await?, admitted, self.log.clone()).await
     }
 
     /// Returns the back-off before a retry. Its average grows with each attempt. It is random, so

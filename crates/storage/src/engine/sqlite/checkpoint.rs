@@ -162,22 +162,22 @@ impl Checkpointer {
     }
 }
 
-fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
+fn run(mut checkpointer: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     // The first checkpoint moves commits that an earlier process left in the log.
-    folder.checkpoint_log();
+    checkpointer.checkpoint_log();
     let mut is_checkpointed = true;
     loop {
         let received = signals.recv_timeout(IDLE_INTERVAL);
-        if folder.watch.check().is_err() {
+        if checkpointer.watch.check().is_err() {
             // The last attempt is made when the server stops: its connections hold the only copy.
             let is_last = matches!(received, Err(RecvTimeoutError::Disconnected));
-            rescue.run(folder.connection, is_last);
+            rescue.run(checkpointer.connection, is_last);
         }
         match received {
             Ok(()) => {
                 is_checkpointed = false;
                 std::thread::sleep(CHECK_INTERVAL);
-                if !folder.is_large() {
+                if !checkpointer.is_large() {
                     continue;
                 }
             }
@@ -185,7 +185,7 @@ fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        folder.checkpoint_log();
+        checkpointer.checkpoint_log();
         is_checkpointed = true;
     }
 }

@@ -108,8 +108,8 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let turn = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
-        let permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
+        let admitted = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
+        let permit = admitted.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
         let cancellation = Arc::new(Cancellation::default());
         let _on_drop = CancelOnDrop(Arc::clone(&cancellation));

@@ -263,7 +263,7 @@ async fn paused_deliveries_are_limited(store: TestStore) {
     write(&open.database, succeed).await;
     let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
     assert_eq!(found.failing_since, None);
-    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX);
+    assert_eq!(gauges(&open).await.paused, DISABLED_BACKLOG_MAX);
     check_plans(&open).await;
 }
 
