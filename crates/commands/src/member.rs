@@ -88,14 +88,14 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     let read = async move |tx: &Tx<'_>| {
         let members = galley_storage::members::list(tx, workspace, &IdPage::default()).await?;
         let roles = roles::list(tx, workspace, &IdPage::default()).await?;
-        let troubled = mails::list_failing(tx, workspace).await?;
-        Ok::<_, Error>((members, roles, troubled))
+        let failing = mails::list_failing(tx, workspace).await?;
+        Ok::<_, Error>((members, roles, failing))
     };
-    let (members, roles, troubled) = database.read("members.list", read).await?;
+    let (members, roles, failing) = database.read("members.list", read).await?;
     for member in members {
         let role = roles.iter().find(|role| role.id == member.role);
         let role = role.map_or("", |role| role.name.as_str());
-        let mail = troubled.iter().find(|mail| mail.member == Some(member.id));
+        let mail = failing.iter().find(|mail| mail.member == Some(member.id));
         let mail = match mail {
             Some(mail) if member.user.is_some() => {
                 format!("  (a mail was not sent: {})", mail.error)

@@ -116,7 +116,7 @@ async fn write_manifest(
         Ok::<_, Error>((found, roles, members, tags, variants, groups, webhooks))
     };
     let (found, roles, members, tags, variants, groups, webhooks) =
-        snapshot.read("export.frame", read).await?;
+        snapshot.read("export.manifest", read).await?;
     let found = found.context("the workspace was deleted")?;
     let manifest = format::Manifest {
         galley_bundle: FORMAT_VERSION,

@@ -72,8 +72,8 @@ impl DatabaseDestination {
 /// Maps a storage error to a broken import, and any other error to a rejected document.
 fn failure(error: Error) -> WriteFailure {
     match error.storage_error() {
-        Some(_) => WriteFailure::Broken(anyhow::Error::new(error)),
-        None => WriteFailure::Refused(error.to_string()),
+        Some(_) => WriteFailure::Failed(anyhow::Error::new(error)),
+        None => WriteFailure::Rejected(error.to_string()),
     }
 }
 
@@ -204,14 +204,17 @@ impl Destination for DatabaseDestination {
         self.database.write("import.variant", find_or_make).await.map_err(failure)
     }
 
-    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
+    async fn write(
+        &mut self,
+        documents: Vec<PreparedDocument>,
+    ) -> anyhow::Result<Vec<WriteResult>> {
         let started = Instant::now();
-        let kept = self.write_batch(documents).await?;
+        let written = self.write_batch(documents).await?;
         if self.is_served {
             // The import pauses for the time that its batch blocked other writers.
             tokio::time::sleep(started.elapsed()).await;
         }
-        Ok(kept)
+        Ok(written)
     }
 
     async fn close(self) {
@@ -226,22 +229,22 @@ impl DatabaseDestination {
         documents: Vec<PreparedDocument>,
     ) -> anyhow::Result<Vec<WriteResult>> {
         match self.write(documents.clone()).await.map_err(failure) {
-            Ok(kept) => return Ok(kept),
-            Err(WriteFailure::Broken(error)) => return Err(error),
-            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
+            Ok(written) => return Ok(written),
+            Err(WriteFailure::Failed(error)) => return Err(error),
+            Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => {}
         }
-        let mut kept = Vec::with_capacity(documents.len());
+        let mut written = Vec::with_capacity(documents.len());
         for document in documents {
             match self.write(vec![document.clone()]).await.map_err(failure) {
-                Ok(one) => kept.extend(one),
-                Err(WriteFailure::Refused(problem)) => kept.push(document.rejected(&problem)),
-                Err(WriteFailure::Stale) => {
-                    kept.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
+                Ok(one) => written.extend(one),
+                Err(WriteFailure::Rejected(problem)) => written.push(document.rejected(&problem)),
+                Err(WriteFailure::Conflict) => {
+                    written.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
                 }
-                Err(WriteFailure::Broken(error)) => return Err(error),
+                Err(WriteFailure::Failed(error)) => return Err(error),
             }
         }
-        Ok(kept)
+        Ok(written)
     }
 }
 
@@ -320,7 +323,7 @@ impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
-            let kept = match &one.task {
+            let written = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let made = content_pieces::create_in(tx, &self.environment, &self.scope, &new);
@@ -329,16 +332,16 @@ impl Batch {
                 Task::Update { id, version, group } => {
                     self.update(tx, one, *id, version.as_deref(), *group).await?
                 }
-                Task::Note { id } => {
+                Task::Record { id } => {
                     WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
                 }
             };
-            if let (Some(piece), true) = (kept.id, kept.outcome != ImportOutcome::Conflict) {
+            if let (Some(piece), true) = (written.id, written.outcome != ImportOutcome::Conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save_in(tx, &self.scope, &[source]).await?;
             }
-            done.push(kept);
+            done.push(written);
         }
         Ok(done)
     }
