@@ -24,9 +24,6 @@ const BACKOFFS: [Duration; 9] = [
     Duration::from_hours(24),
 ];
 
-/// The limit on attempts of a delivery.
-pub const ATTEMPTS_MAX: u32 = 10;
-
 /// The limit on the delay that a receiver can request by `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
@@ -216,6 +213,8 @@ impl Lane {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const ATTEMPTS_MAX: u32 = 10;
 
     const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 

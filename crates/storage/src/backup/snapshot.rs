@@ -1,6 +1,5 @@
 //! A snapshot of the store, for reading all of it.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,12 +22,6 @@ enum SnapshotEngine {
     Sqlite(Mutex<Connection>),
     /// A connection in a read transaction.
     Postgres(TransactionConnection),
-}
-
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Snapshot")
-    }
 }
 
 impl Snapshot {

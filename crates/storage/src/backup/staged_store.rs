@@ -1,6 +1,5 @@
 //! A staged store: it is filled while empty, and becomes visible only when it is complete.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,12 +27,6 @@ struct StagedStoreFile {
     connection: Mutex<Option<Connection>>,
     file: Mutex<StagedFile>,
     _lock: Option<ServerLock>,
-}
-
-impl fmt::Debug for StagedStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("StagedStore")
-    }
 }
 
 impl StagedStore {

@@ -26,7 +26,7 @@ pub async fn open_session(
     if !tx.has_other_writers() {
         let sql = "SELECT session FROM delivery_sessions";
         for dead in tx.query(sql, &[], |row| row.get::<String>(0)).await? {
-            freed += release_leases(tx, &dead, now).await?;
+            freed += close_session(tx, &dead, now).await?;
         }
     }
     let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
@@ -54,15 +54,12 @@ pub async fn delete_dead_session(
     {
         return Ok(0);
     }
-    release_leases(tx, &dead.session, now).await
+    close_session(tx, &dead.session, now).await
 }
 
-/// Deletes a session after its leases were released.
+/// Releases the leases of a session, schedules scans of their queues, and deletes the session with
+/// its heartbeat. Returns the number of leases.
 pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
-    release_leases(tx, session, now).await
-}
-
-async fn release_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
     let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
         WHERE session = ?1 ORDER BY workspace_id, webhook_id";
     let read = |row: &Row<'_>| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?));

@@ -315,8 +315,8 @@ pub struct EventWithPaths {
 /// The limit up to which a page is read whatever its size; the size of the default page.
 const UNSIZED_PAGE_LIMIT: i64 = 32;
 
-/// Like [`list`], with the groups of the events. A longer page ends once its total size reaches
-/// `bytes`. Also returns true if events may have been left out.
+/// Lists events after a sequence number, with their groups. A longer page ends once its total size
+/// reaches `bytes`. Also returns true if events may have been left out.
 pub async fn list_with_paths(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -423,18 +423,4 @@ pub(crate) fn with_custom_data(data: &str, custom_data: Option<&str>) -> String 
     let Some(custom_data) = custom_data else { return data.to_owned() };
     let value = serde_json::Value::from(custom_data);
     data.replacen("\"customData\":null", &format!("\"customData\":{value}"), 1)
-}
-
-/// Lists the events after the one with the number `after`, the oldest first.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<Event>> {
-    let sql = format!(
-        "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e
-         WHERE e.workspace_id = ?1 AND e.sequence > ?2 ORDER BY e.sequence LIMIT ?3"
-    );
-    tx.query(&sql, params![workspace, after, limit], read).await
 }

@@ -43,17 +43,6 @@ pub async fn insert(
     .await
 }
 
-/// Returns the stored mails that concern a member, the oldest first.
-pub async fn list_of_member(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    member: WorkspaceMemberId,
-) -> Result<Vec<QueuedMail>> {
-    let sql = "SELECT id, kind, member_id, recipient, sealed FROM mails
-        WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id";
-    tx.query(sql, params![workspace, member], read).await
-}
-
 fn read(row: &Row<'_>) -> Result<QueuedMail> {
     Ok(read_row!(row, 0 => QueuedMail { id, kind, member, recipient, sealed }))
 }

@@ -135,17 +135,6 @@ fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
     });
 }
 
-/// Returns a webhook's encrypted secret, if it has one.
-pub async fn find_sealed_secret(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    id: WebhookId,
-) -> Result<Option<Vec<u8>>> {
-    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    let found = tx.find(sql, params![workspace, id], |row| row.get(0)).await?;
-    Ok(found.flatten())
-}
-
 /// Disables the webhooks on a group that is being deleted.
 pub async fn disable_on_group(
     tx: &WriteTx<'_>,

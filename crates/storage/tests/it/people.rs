@@ -209,10 +209,10 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
         sealed: vec![0, 255],
     };
     mails::insert(tx, workspace, &mail, NOW).await?;
-    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail.clone()]);
+    assert_eq!(mail_ids(tx, workspace).await?, [mail.id]);
     send_mail(tx, workspace, &mail).await?;
     mails::delete_of_member(tx, workspace, pending.id).await?;
-    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, []);
+    assert_eq!(mail_ids(tx, workspace).await?, []);
     let joined = users::find_by_email(tx, &EmailAddress::parse("ben@example.org").unwrap()).await?;
     assert_eq!(joined, None);
     let ben = User {
@@ -352,8 +352,10 @@ async fn the_webhooks(
         version: 1,
     };
     webhooks::insert(tx, workspace, &webhook, Some(&[1, 0, 255]), NOW).await?;
-    let sealed = webhooks::find_sealed_secret(tx, workspace, webhook.id).await?;
-    assert_eq!(sealed, Some(vec![1, 0, 255]));
+    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    let key = [workspace.into(), webhook.id.into()];
+    let sealed: Vec<u8> = tx.get(sql, &key, |row| row.get(0)).await?;
+    assert_eq!(sealed, [1, 0, 255]);
     webhook.version = 2;
     webhooks::update(tx, workspace, &webhook).await?;
     for (within, found) in
@@ -391,4 +393,10 @@ async fn idempotency_keys(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()
     assert_eq!(idempotency::delete_expired(tx, NOW, 10).await?, 0);
     assert_eq!(idempotency::delete_expired(tx, LATER, 10).await?, 1);
     Ok(())
+}
+
+/// Returns the ids of the workspace's stored mails.
+async fn mail_ids(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<Vec<MailId>, Error> {
+    let sql = "SELECT id FROM mails WHERE workspace_id = ?1 ORDER BY id LIMIT 10";
+    tx.query(sql, &[workspace.into()], |row| row.get(0)).await
 }

@@ -10,9 +10,7 @@ use std::env;
 use std::time::Duration;
 
 use galley_delivery::{Action, DeliveryJob, Dispatcher, DispatcherLimits, StoreRequest};
-use galley_domain::delivery::{
-    ATTEMPTS_MAX, AttemptOutcome, CircuitBreaker, DeliveryStep, next_step,
-};
+use galley_domain::delivery::{AttemptOutcome, CircuitBreaker, DeliveryStep, next_step};
 use galley_domain::{DeliveryId, Timestamp, WebhookId};
 use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
@@ -225,7 +223,7 @@ impl Simulation {
             queue.busy_until = now.ms();
         }
         let attempts = leased.attempts + 1;
-        assert!(attempts <= ATTEMPTS_MAX);
+        assert!(attempts <= 10);
         let lasts = match self.random.random_range(0..100) {
             0 => self.random.random_range(0..15_000),
             _ => self.random.random_range(0..200),

@@ -51,7 +51,6 @@ pub(crate) struct WriterThread {
     wait_max: Duration,
 }
 
-#[derive(Debug)]
 struct QueuedWrite {
     job: Box<dyn Job>,
     deadline: Instant,
@@ -60,7 +59,7 @@ struct QueuedWrite {
 }
 
 /// One write, with its closure's types erased.
-trait Job: Send + std::fmt::Debug {
+trait Job: Send {
     /// Runs the closure and stores its outcome. Fails if its changes must not be committed.
     fn run(
         &mut self,
@@ -228,12 +227,6 @@ where
         };
         // The caller may have been dropped; its write is committed regardless.
         drop(self.reply.send(outcome));
-    }
-}
-
-impl<T, E, F> std::fmt::Debug for WriteJob<T, E, F> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Write").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

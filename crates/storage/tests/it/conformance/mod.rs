@@ -61,7 +61,8 @@ async fn append_and_list_events(
         [new(ResourceChange::PieceAdded(path.clone())), new(ResourceChange::PieceRemoved(path))];
     events::append(tx, workspace, &two, NOW).await?;
     events::append(tx, workspace, &[], NOW).await?;
-    let listed = events::list(tx, workspace, 0, 10).await?;
+    let (listed, _) = events::list_with_paths(tx, workspace, 0, 10, usize::MAX).await?;
+    let listed: Vec<_> = listed.into_iter().map(|found| found.event).collect();
     assert_eq!(listed.iter().map(|event| event.sequence).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(listed[1].event_type, "contentPieceRemoved");
     Ok(())
