@@ -11,7 +11,7 @@ use galley_storage::{
 
 use crate::out::say;
 use crate::settings::Settings;
-use crate::{key, store};
+use crate::{key, private_files, store};
 
 /// The result of one check: a description, or a problem with its remedy.
 pub(crate) type CheckResult = Result<String, String>;
@@ -46,8 +46,7 @@ pub(crate) fn data_dir(path: &Path) -> CheckResult {
     match std::fs::metadata(path) {
         Err(_) => Ok(format!("{shown} does not exist yet; the first start creates it")),
         Ok(found) if !found.is_dir() => Err(format!("{shown} is not a directory: move it away")),
-        #[cfg(unix)]
-        Ok(found) if std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o077 != 0 => {
+        Ok(_) if private_files::is_open_to_others(path) => {
             Err(format!("{shown} is open to other users: chmod 700 {shown}"))
         }
         Ok(_) => Ok(shown.to_string()),
