@@ -58,7 +58,10 @@ impl DatabaseDestination {
         Ok(Self { database, environment, scope: Scope::whole(workspace), is_served })
     }
 
-    async fn write(&self, documents: Vec<PreparedDocument>) -> Result<Vec<WriteResult>, Error> {
+    async fn write_in_transaction(
+        &self,
+        documents: Vec<PreparedDocument>,
+    ) -> Result<Vec<WriteResult>, Error> {
         let batch = Batch {
             environment: self.environment.clone(),
             scope: self.scope.clone(),
@@ -228,16 +231,18 @@ impl DatabaseDestination {
         &self,
         documents: Vec<PreparedDocument>,
     ) -> anyhow::Result<Vec<WriteResult>> {
-        match self.write(documents.clone()).await.map_err(failure) {
+        match self.write_in_transaction(documents.clone()).await.map_err(failure) {
             Ok(written) => return Ok(written),
             Err(WriteFailure::Failed(error)) => return Err(error),
             Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => {}
         }
         let mut written = Vec::with_capacity(documents.len());
         for document in documents {
-            match self.write(vec![document.clone()]).await.map_err(failure) {
+            match self.write_in_transaction(vec![document.clone()]).await.map_err(failure) {
                 Ok(one) => written.extend(one),
-                Err(WriteFailure::Rejected(problem)) => written.push(document.rejected(&problem)),
+                Err(WriteFailure::Rejected(problem)) => {
+                    written.push(WriteResult::rejected(problem));
+                }
                 Err(WriteFailure::Conflict) => {
                     written.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
                 }

@@ -27,6 +27,7 @@ pub(super) enum ImportOutcome {
     Unchanged,
     /// The source and the piece were both changed since the last import.
     Conflict,
+    /// The problem of the document, without its place.
     Rejected(String),
 }
 
@@ -74,19 +75,18 @@ pub(super) struct PreparedDocument {
     pub(super) source: ImportSource,
 }
 
-impl PreparedDocument {
-    pub(super) fn rejected(&self, problem: &str) -> WriteResult {
-        let place = &self.document.place;
-        WriteResult { id: None, outcome: ImportOutcome::Rejected(format!("{place}: {problem}")) }
-    }
-}
-
 /// The result of writing a document.
 #[derive(Debug)]
 pub(super) struct WriteResult {
     /// The piece that was created or updated.
     pub(super) id: Option<ContentPieceId>,
     pub(super) outcome: ImportOutcome,
+}
+
+impl WriteResult {
+    pub(super) fn rejected(problem: String) -> Self {
+        Self { id: None, outcome: ImportOutcome::Rejected(problem) }
+    }
 }
 
 /// The operations of an import on its destination.

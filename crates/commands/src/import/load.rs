@@ -160,10 +160,7 @@ impl<P: Destination> Loader<P> {
                     let outcome = if self.seen.contains(&own) {
                         ImportOutcome::Updated
                     } else {
-                        ImportOutcome::Rejected(format!(
-                            "{place}: {}",
-                            self.missing_piece_message()
-                        ))
+                        ImportOutcome::Rejected(self.missing_piece_message())
                     };
                     outcomes.push((place, outcome));
                 }
@@ -210,11 +207,8 @@ impl<P: Destination> Loader<P> {
             let place = document.place.clone();
             match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
-                    let refused = ImportOutcome::Rejected(format!(
-                        "{place}: {}",
-                        self.missing_piece_message()
-                    ));
-                    outcomes.push((place, refused));
+                    let rejected = ImportOutcome::Rejected(self.missing_piece_message());
+                    outcomes.push((place, rejected));
                 }
                 Ok(candidate) => candidates.push(candidate),
                 Err(outcome) => outcomes.push((place, outcome)),
@@ -231,8 +225,7 @@ impl<P: Destination> Loader<P> {
             match self.prepare(candidate, decision).await {
                 Ok(document) => prepared.push(document),
                 Err(WriteFailure::Rejected(problem)) => {
-                    let refused = ImportOutcome::Rejected(format!("{place}: {problem}"));
-                    outcomes.push((place, refused));
+                    outcomes.push((place, ImportOutcome::Rejected(problem)));
                 }
                 Err(WriteFailure::Conflict) => outcomes.push((place, ImportOutcome::Conflict)),
                 Err(WriteFailure::Failed(error)) => return Err(error),
@@ -283,10 +276,8 @@ impl<P: Destination> Loader<P> {
             !self.known.by_id.contains_key(&id)
                 || self.seen.insert((id.to_string(), document.language.clone()))
         });
-        (!is_new || !of_id).then(|| {
-            let place = &document.place;
-            ImportOutcome::Rejected(format!("{place}: an earlier source has the same id"))
-        })
+        (!is_new || !of_id)
+            .then(|| ImportOutcome::Rejected("an earlier source has the same id".to_owned()))
     }
 
     fn missing_piece_message(&self) -> String {
@@ -297,15 +288,12 @@ impl<P: Destination> Loader<P> {
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
     /// write.
     fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
-        if let Some(refused) = self.reject_duplicate(&document) {
-            return Err(refused);
+        if let Some(rejected) = self.reject_duplicate(&document) {
+            return Err(rejected);
         }
         let language = document.language.as_deref();
         let variant = language.filter(|it| Some(*it) != self.target.language.as_deref());
-        let variant = variant.map(variant_key).transpose().map_err(|problem| {
-            let place = &document.place;
-            ImportOutcome::Rejected(format!("{place}: {problem}"))
-        })?;
+        let variant = variant.map(variant_key).transpose().map_err(ImportOutcome::Rejected)?;
         let known = self.known.find(&document);
         let mut labels: Vec<TagLabel> = Vec::new();
         for label in self.target.labels.iter().chain(&document.tags) {
@@ -357,10 +345,8 @@ impl<P: Destination> Loader<P> {
     fn decide_on(&self, candidate: &Candidate, current: Option<CurrentPiece>) -> Decision {
         let Candidate { document, known, variant, source, .. } = candidate;
         let Some(current) = current else {
-            let place = &document.place;
-            let problem =
-                format!("{place}: its piece was deleted during the import: import it again");
-            return Decision::Done(ImportOutcome::Rejected(problem));
+            let problem = "its piece was deleted during the import: import it again";
+            return Decision::Done(ImportOutcome::Rejected(problem.to_owned()));
         };
         let width = document.cover_width.as_ref().map(ShortText::as_str);
         let has_width = width.is_none_or(|width| current.cover_width.as_deref() == Some(width));

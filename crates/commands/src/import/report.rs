@@ -98,7 +98,7 @@ impl Report {
             ImportOutcome::Updated => self.updated += 1,
             ImportOutcome::Unchanged => self.unchanged += 1,
             ImportOutcome::Conflict => self.conflicts.push(place.to_owned()),
-            ImportOutcome::Rejected(problem) => self.problems.push(problem),
+            ImportOutcome::Rejected(problem) => self.problems.push(format!("{place}: {problem}")),
         }
     }
 

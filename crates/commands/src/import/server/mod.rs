@@ -94,10 +94,10 @@ impl ServerDestination {
             Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => {}
         }
         let mut written = Vec::with_capacity(pieces.len());
-        for (one, body) in pieces {
+        for (_, body) in pieces {
             written.push(match self.api.post("/content-pieces", body).await {
                 Ok(made) => created(made),
-                Err(failure) => write_result_of(one, failure)?,
+                Err(failure) => write_result_of(failure)?,
             });
         }
         Ok(written)
@@ -133,7 +133,7 @@ impl ServerDestination {
         }
         match self.api.put_if::<IgnoredAny>("/content-pieces", &body, version).await {
             Ok(_) => Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated }),
-            Err(failure) => write_result_of(one, failure),
+            Err(failure) => write_result_of(failure),
         }
     }
 
@@ -227,9 +227,9 @@ impl ServerDestination {
 
 /// Returns the result of a document that was not written. Fails if no further document could be
 /// written either.
-fn write_result_of(one: &PreparedDocument, failure: WriteFailure) -> anyhow::Result<WriteResult> {
+fn write_result_of(failure: WriteFailure) -> anyhow::Result<WriteResult> {
     match failure {
-        WriteFailure::Rejected(problem) => Ok(one.rejected(&problem)),
+        WriteFailure::Rejected(problem) => Ok(WriteResult::rejected(problem)),
         WriteFailure::Conflict => Ok(WriteResult { id: None, outcome: ImportOutcome::Conflict }),
         WriteFailure::Failed(error) => Err(error),
     }
