@@ -27,6 +27,7 @@ mod json;
 mod limits;
 mod markdown;
 mod marks;
+mod names;
 mod node;
 mod parse;
 mod render;

@@ -201,7 +201,7 @@ impl TreeReader {
                     }
                     set.highlight = Some(self.builder.color(color));
                 }
-                _ => match Flag::ALL.into_iter().find(|flag| flag.name() == name) {
+                _ => match Flag::from_name(name) {
                     Some(flag) => set = set.with(flag),
                     None => return Err(ContentError::invalid(format!("unknown mark {name:?}"))),
                 },
