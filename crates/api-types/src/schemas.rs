@@ -139,7 +139,7 @@ pub struct ColorSchema;
 impl PartialSchema for ColorSchema {
     fn schema() -> RefOr<Schema> {
         text("A color's name.")
-            .enum_values(Some(galley_domain::tag::Color::NAMES.iter().copied()))
+            .enum_values(Some(galley_domain::tag::Color::ALL.iter().map(|color| color.as_str())))
             .examples([json!("blue")])
             .into()
     }

@@ -124,7 +124,7 @@ async fn measure_periodically(service: &Service) {
                 #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
                 for (name, value) in [
                     ("galley_webhook_deliveries_pending", found.pending as f64),
-                    ("galley_webhook_deliveries_paused", found.held as f64),
+                    ("galley_webhook_deliveries_paused", found.paused as f64),
                     ("galley_webhook_circuit_breakers_open", found.open as f64),
                     ("galley_webhook_oldest_overdue_seconds", overdue.max(0) as f64 / 1_000.0),
                 ] {

@@ -3,103 +3,89 @@
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::{Invalid, Permission};
 
-macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// The precise, stable cause of a rejection.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Reason {$($(#[$doc])* $name,)*}
-
-        impl Reason {
-            /// Every reason.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the name of the reason, as in `reason` and at the end of `type`.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-    };
-}
-
-reasons! {
-    /// Fields or parameters break a rule.
-    Validation = "validation";
-    /// The request refers to a resource that does not exist.
-    UnknownReference = "unknown_reference";
-    /// The field can't be changed.
-    ImmutableField = "immutable_field";
-    /// The body is not valid JSON of the expected form.
-    MalformedBody = "malformed_body";
-    /// The content is nested too deeply.
-    ContentTooDeep = "content_too_deep";
-    /// The content is too complex: its conversion multiplies elements.
-    ContentTooComplex = "content_too_complex";
-    /// A group would be moved below itself.
-    Circle = "circle";
-    /// The request has no access token, or no valid one.
-    Unauthorized = "unauthorized";
-    /// The token lacks a permission.
-    InsufficientPermissions = "insufficient_permissions";
-    /// The change would grant or revoke more than the token has.
-    BeyondOwn = "beyond_own_permissions";
-    /// The token is limited to some groups.
-    OutsideGroupLimit = "outside_group_limit";
-    /// The resource does not exist.
-    NotFound = "not_found";
-    /// The path exists, but not with this method.
-    MethodNotAllowed = "method_not_allowed";
-    /// The requested events are no longer stored.
-    EventsForgotten = "events_forgotten";
-    /// The request names an event after the newest one.
-    AfterBeyondNewest = "after_beyond_newest";
-    /// The invite can no longer be accepted.
-    InviteEnded = "invite_ended";
-    /// The group is not empty.
-    NotEmpty = "not_empty";
-    /// The group contains too much to delete at once.
-    TooLarge = "too_large";
-    /// The address belongs to a member already.
-    AlreadyMember = "already_member";
-    /// The address has a pending invite.
-    AlreadyInvited = "already_invited";
-    /// The workspace would be left without an Admin.
-    LastAdmin = "last_admin";
-    /// Members or invites have the role.
-    RoleInUse = "role_in_use";
-    /// The role is built in.
-    BuiltinRole = "builtin_role";
-    /// The name must be unique and is taken.
-    NameTaken = "name_taken";
-    /// The username must be unique and is taken.
-    UsernameTaken = "username_taken";
-    /// The request with this idempotency key was carried out, and its response can't be repeated.
-    AlreadyAnswered = "already_answered";
-    /// Another variant has this key.
-    KeyTaken = "key_taken";
-    /// The resource has changed since it was read.
-    PreconditionFailed = "precondition_failed";
-    /// The body exceeds its size limit.
-    PayloadTooLarge = "payload_too_large";
-    /// The client sent the request too slowly.
-    RequestTimeout = "request_timeout";
-    /// The content type is not JSON.
-    UnsupportedMediaType = "unsupported_media_type";
-    /// The idempotency key was used with another request.
-    IdempotencyKeyReused = "idempotency_key_reused";
-    /// The token exceeds its rate limit.
-    RateLimited = "rate_limited";
-    /// The workspace exceeds its limit on invites.
-    TooManyInvites = "too_many_invites";
-    /// An internal error.
-    Internal = "internal";
-    /// The disk is full.
-    StorageFull = "storage_full";
-    /// The database is not available.
-    DatabaseUnavailable = "database_unavailable";
-    /// The service is overloaded.
-    Overloaded = "overloaded";
-    /// The service is not ready for requests.
-    NotReady = "not_ready";
+galley_domain::named_enum! {
+    /// The precise, stable cause of a rejection, as in `reason` and at the end of `type`.
+    pub enum Reason {
+        /// Fields or parameters break a rule.
+        Validation = "validation",
+        /// The request refers to a resource that does not exist.
+        UnknownReference = "unknown_reference",
+        /// The field can't be changed.
+        ImmutableField = "immutable_field",
+        /// The body is not valid JSON of the expected form.
+        MalformedBody = "malformed_body",
+        /// The content is nested too deeply.
+        ContentTooDeep = "content_too_deep",
+        /// The content is too complex: its conversion multiplies elements.
+        ContentTooComplex = "content_too_complex",
+        /// A group would be moved below itself.
+        Circle = "circle",
+        /// The request has no access token, or no valid one.
+        Unauthorized = "unauthorized",
+        /// The token lacks a permission.
+        InsufficientPermissions = "insufficient_permissions",
+        /// The change would grant or revoke more than the token has.
+        BeyondOwn = "beyond_own_permissions",
+        /// The token is limited to some groups.
+        OutsideGroupLimit = "outside_group_limit",
+        /// The resource does not exist.
+        NotFound = "not_found",
+        /// The path exists, but not with this method.
+        MethodNotAllowed = "method_not_allowed",
+        /// The requested events are no longer stored.
+        EventsForgotten = "events_forgotten",
+        /// The request names an event after the newest one.
+        AfterBeyondNewest = "after_beyond_newest",
+        /// The invite can no longer be accepted.
+        InviteEnded = "invite_ended",
+        /// The group is not empty.
+        NotEmpty = "not_empty",
+        /// The group contains too much to delete at once.
+        TooLarge = "too_large",
+        /// The address belongs to a member already.
+        AlreadyMember = "already_member",
+        /// The address has a pending invite.
+        AlreadyInvited = "already_invited",
+        /// The workspace would be left without an Admin.
+        LastAdmin = "last_admin",
+        /// Members or invites have the role.
+        RoleInUse = "role_in_use",
+        /// The role is built in.
+        BuiltinRole = "builtin_role",
+        /// The name must be unique and is taken.
+        NameTaken = "name_taken",
+        /// The username must be unique and is taken.
+        UsernameTaken = "username_taken",
+        /// The request with this idempotency key was carried out, and its response can't be
+        /// repeated.
+        AlreadyAnswered = "already_answered",
+        /// Another variant has this key.
+        KeyTaken = "key_taken",
+        /// The resource has changed since it was read.
+        PreconditionFailed = "precondition_failed",
+        /// The body exceeds its size limit.
+        PayloadTooLarge = "payload_too_large",
+        /// The client sent the request too slowly.
+        RequestTimeout = "request_timeout",
+        /// The content type is not JSON.
+        UnsupportedMediaType = "unsupported_media_type",
+        /// The idempotency key was used with another request.
+        IdempotencyKeyReused = "idempotency_key_reused",
+        /// The token exceeds its rate limit.
+        RateLimited = "rate_limited",
+        /// The workspace exceeds its limit on invites.
+        TooManyInvites = "too_many_invites",
+        /// An internal error.
+        Internal = "internal",
+        /// The disk is full.
+        StorageFull = "storage_full",
+        /// The database is not available.
+        DatabaseUnavailable = "database_unavailable",
+        /// The service is overloaded.
+        Overloaded = "overloaded",
+        /// The service is not ready for requests.
+        NotReady = "not_ready",
+    }
 }
 
 /// The limit of issues in one rejection.
@@ -185,7 +171,7 @@ impl Rejection {
 fn common_reason(issues: &[Issue]) -> Option<Reason> {
     let code = issues.first()?.code;
     let same = issues.iter().all(|issue| issue.code == code);
-    same.then(|| Reason::ALL.iter().copied().find(|reason| reason.as_str() == code)).flatten()
+    same.then(|| code.parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl SecretKey {
         }
         let sealed = self.encrypt(KEY_CHECK_AAD, KEY_CHECK_TEXT.as_bytes());
         let keep = async move |tx: &WriteTx<'_>| installation::insert_key_check(tx, &sealed).await;
-        database.write::<_, StorageError, _>("installation.keep_key", keep).await?;
+        database.write::<_, StorageError, _>("installation.store_key", keep).await?;
         // If several nodes start at once, the first key is kept.
         self.check(database).await.map(drop)
     }

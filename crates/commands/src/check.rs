@@ -11,7 +11,7 @@ use galley_storage::{
 
 use crate::out::say;
 use crate::settings::Settings;
-use crate::{key, store};
+use crate::{key, private_files, store};
 
 /// The result of one check: a description, or a problem with its remedy.
 pub(crate) type CheckResult = Result<String, String>;
@@ -46,8 +46,7 @@ pub(crate) fn data_dir(path: &Path) -> CheckResult {
     match std::fs::metadata(path) {
         Err(_) => Ok(format!("{shown} does not exist yet; the first start creates it")),
         Ok(found) if !found.is_dir() => Err(format!("{shown} is not a directory: move it away")),
-        #[cfg(unix)]
-        Ok(found) if std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o077 != 0 => {
+        Ok(_) if private_files::is_open_to_others(path) => {
             Err(format!("{shown} is open to other users: chmod 700 {shown}"))
         }
         Ok(_) => Ok(shown.to_string()),
@@ -56,9 +55,9 @@ pub(crate) fn data_dir(path: &Path) -> CheckResult {
 
 /// Validates the settings that are parsed only when they are used.
 fn read(settings: &Settings) -> CheckResult {
-    let told = |error: anyhow::Error| format!("{error:#}");
-    settings.cors_origins().map_err(told)?;
-    settings.webhook_addresses(settings.listen).map_err(told)?;
+    let shown = |error: anyhow::Error| format!("{error:#}");
+    settings.cors_origins().map_err(shown)?;
+    settings.webhook_addresses(settings.listen).map_err(shown)?;
     Ok("read".to_owned())
 }
 
@@ -109,8 +108,8 @@ async fn database(settings: &Settings) -> DatabaseFindings {
 
 /// Checks that mails can be written to the outbox, or that the mail server accepts the login.
 async fn mail(settings: &Settings) -> CheckResult {
-    let told = |error: anyhow::Error| format!("{error:#}");
-    match settings.mailer().map_err(told)? {
+    let shown = |error: anyhow::Error| format!("{error:#}");
+    match settings.mailer().map_err(shown)? {
         Mailer::Outbox(_) => {
             let outbox = settings.outbox();
             let found = std::fs::metadata(&outbox);
@@ -138,12 +137,12 @@ const FAILING_WEBHOOKS_LIMIT: i64 = 10;
 /// Checks for webhooks that fail, or that were disabled because of failures.
 async fn webhooks(database: &Database) -> CheckResult {
     let read = async |tx: &Tx<'_>| webhooks::list_failing(tx, FAILING_WEBHOOKS_LIMIT).await;
-    let failing = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
-    let troubled = failing.map_err(|error| error.to_string())?;
-    if troubled.is_empty() {
+    let failing = database.read::<_, StorageError, _>("webhooks.list_failing", read).await;
+    let failing = failing.map_err(|error| error.to_string())?;
+    if failing.is_empty() {
         return Ok("none is failing".to_owned());
     }
-    let told: Vec<String> = troubled
+    let messages: Vec<String> = failing
         .iter()
         .map(|(id, name, reason, since)| match (reason, since) {
             (Some(reason), _) => format!("{name} ({id}) is disabled: {}", reason.as_str()),
@@ -154,7 +153,7 @@ async fn webhooks(database: &Database) -> CheckResult {
     Err(format!(
         "{}; GET /webhooks/deliveries?webhookId=… states the errors, and PUT /webhooks with \
          \"enabled\":true sends paused deliveries",
-        told.join("; ")
+        messages.join("; ")
     ))
 }
 

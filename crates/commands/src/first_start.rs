@@ -1,6 +1,5 @@
 //! Creation of the first workspace, with an owner, a content group and a token.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::EmailAddress;
 use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, workspaces};
 
+use crate::private_files;
 use crate::settings::Settings;
 
 /// The first content group's name.
@@ -66,11 +66,7 @@ pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::R
     if path.exists() {
         std::fs::remove_file(&path).with_context(failed)?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&path).with_context(failed)?;
+    let mut file = private_files::create(&path).with_context(failed)?;
     writeln!(file, "{}", token.reveal()).with_context(failed)?;
     file.sync_all().with_context(failed)?;
     Ok(path)

@@ -6,7 +6,7 @@ use galley_application::operations::content_groups;
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
+use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups};
 
 use crate::cli::GroupCommand;
 use crate::out::{escape_for_terminal, say};
@@ -48,7 +48,7 @@ async fn run_on(
 /// Lists all groups with their paths, each after its parent.
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
     let read = async move |tx: &Tx<'_>| {
-        let top = groups::list_children(tx, workspace, None, None, i64::MAX, 0).await?;
+        let top = groups::list_children(tx, workspace, None, &IdPage::default()).await?;
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
         Ok::<_, Error>(groups::subtree(tx, workspace, &top).await?)
     };
@@ -91,7 +91,7 @@ async fn create(
     let write = async move |tx: &WriteTx<'_>| {
         let (mut parent, mut is_new) = (None, false);
         for name in &names {
-            let children = groups::list_children(tx, workspace, parent, None, i64::MAX, 0).await?;
+            let children = groups::list_children(tx, workspace, parent, &IdPage::default()).await?;
             parent = Some(match children.into_iter().find(|child| child.name == *name) {
                 Some(found) => found.id,
                 None => {

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use galley_application::Error;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::{Database, Tx, content_groups};
+use galley_storage::{Database, IdPage, Tx, content_groups};
 
 /// More than the number of groups in a workspace.
 const GROUP_LIST_LIMIT: i64 = 100_000;
@@ -82,9 +82,8 @@ pub(crate) fn children_in(
 ) -> impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children> {
     async move |parent| {
         let read = async move |tx: &Tx<'_>| {
-            let children =
-                content_groups::list_children(tx, workspace, parent, None, GROUP_LIST_LIMIT, 0);
-            Ok::<_, Error>(children.await?)
+            let page = IdPage::first(GROUP_LIST_LIMIT);
+            Ok::<_, Error>(content_groups::list_children(tx, workspace, parent, &page).await?)
         };
         let found = database.read("content_groups.list_children", read).await?;
         Ok(found.into_iter().map(|group| (group.id, group.name.as_str().to_owned())).collect())

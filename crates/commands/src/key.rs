@@ -1,6 +1,5 @@
 //! The key that encrypts secrets in the database.
 
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use galley_application::secrets::{KeyError, SecretKey};
 use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installation};
 
+use crate::private_files;
 use crate::settings::Settings;
 
 /// The key's file in the data directory, used if the settings have no key.
@@ -49,7 +49,7 @@ fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey
         (key, "GALLEY_KEY".to_owned())
     } else if path.exists() {
         let key = read(&path)?;
-        if is_open_to_others(&path) {
+        if private_files::is_open_to_others(&path) {
             tracing::warn!("the key file {shown} can be read by other users: chmod 600 {shown}");
         }
         (key, shown.to_string())
@@ -84,14 +84,10 @@ fn create_file(path: &Path) -> anyhow::Result<SecretKey> {
     let failed = || format!("the key file {} can't be created", path.display());
     let text = SecretKey::generate();
     let unfinished = path.with_extension(format!("key.{}", std::process::id()));
-    let mut options = OpenOptions::new();
     // An existing file is a leftover of a killed start, or a link to another file. So it is
     // removed, not overwritten.
     let _ = std::fs::remove_file(&unfinished);
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished).with_context(failed)?;
+    let mut file = private_files::create(&unfinished).with_context(failed)?;
     writeln!(file, "{text}").with_context(failed)?;
     file.sync_all().with_context(failed)?;
     // If several processes start at once, one creates the file, and the others read it.
@@ -116,17 +112,6 @@ fn read(path: &Path) -> anyhow::Result<SecretKey> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the key file {shown} can't be read"))?;
     SecretKey::parse(&text).with_context(|| format!("the key file {shown} can't be used"))
-}
-
-#[cfg(unix)]
-fn is_open_to_others(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Path) -> bool {
-    false
 }
 
 /// Returns a hint about the key for a copied store, whose secrets stay encrypted with it.
@@ -176,7 +161,7 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
     }
     let (key, from) = find_or_create(settings, stored).map_err(|error| format!("{error:#}"))?;
     key.check(database).await.map_err(|refused| format!("{:#}", explain(refused, &from)))?;
-    if settings.key.is_none() && is_open_to_others(&path) {
+    if settings.key.is_none() && private_files::is_open_to_others(&path) {
         let shown = path.display();
         return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));
     }

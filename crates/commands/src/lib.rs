@@ -17,6 +17,7 @@ mod member;
 pub mod out;
 mod own_files;
 mod paths;
+mod private_files;
 mod progress;
 pub mod settings;
 pub mod start;

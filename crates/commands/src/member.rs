@@ -7,7 +7,7 @@ use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::role::Role;
 use galley_domain::{RoleId, WorkspaceId};
 use galley_storage::members::Member;
-use galley_storage::{Database, Tx, WriteTx, mails, roles};
+use galley_storage::{Database, IdPage, Tx, WriteTx, mails, roles};
 
 use crate::cli::MemberCommand;
 use crate::out::say;
@@ -62,7 +62,7 @@ async fn find_role(
     id_or_name: &str,
 ) -> anyhow::Result<RoleId> {
     let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(roles::list(tx, workspace, None, i64::MAX, 0).await?)
+        Ok::<_, Error>(roles::list(tx, workspace, &IdPage::default()).await?)
     };
     let all = database.read("roles.list", read).await?;
     let exactly =
@@ -86,16 +86,16 @@ async fn find_role(
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
     let read = async move |tx: &Tx<'_>| {
-        let members = galley_storage::members::list(tx, workspace, None, i64::MAX, 0).await?;
-        let roles = roles::list(tx, workspace, None, i64::MAX, 0).await?;
-        let troubled = mails::list_failing(tx, workspace).await?;
-        Ok::<_, Error>((members, roles, troubled))
+        let members = galley_storage::members::list(tx, workspace, &IdPage::default()).await?;
+        let roles = roles::list(tx, workspace, &IdPage::default()).await?;
+        let failing = mails::list_failing(tx, workspace).await?;
+        Ok::<_, Error>((members, roles, failing))
     };
-    let (members, roles, troubled) = database.read("members.list", read).await?;
+    let (members, roles, failing) = database.read("members.list", read).await?;
     for member in members {
         let role = roles.iter().find(|role| role.id == member.role);
         let role = role.map_or("", |role| role.name.as_str());
-        let mail = troubled.iter().find(|mail| mail.member == Some(member.id));
+        let mail = failing.iter().find(|mail| mail.member == Some(member.id));
         let mail = match mail {
             Some(mail) if member.user.is_some() => {
                 format!("  (a mail was not sent: {})", mail.error)

@@ -8,6 +8,7 @@ use galley_application::{Environment, Error};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Options, ProcessRole, Tx, workspaces};
 
+use crate::private_files;
 use crate::settings::Settings;
 use crate::version::VERSION;
 
@@ -81,12 +82,7 @@ pub(crate) async fn open_url(
 
 /// Creates the data directory, with access only for its owner.
 pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
+    private_files::create_directory(path)
         .with_context(|| format!("the data directory {} can't be created", path.display()))
 }
 

@@ -27,6 +27,7 @@ mod json;
 mod limits;
 mod markdown;
 mod marks;
+mod names;
 mod node;
 mod parse;
 mod render;
@@ -37,6 +38,7 @@ mod value;
 mod warning;
 
 pub use error::ContentError;
+pub use json::json_depth;
 pub use limits::ContentLimits;
 pub use markdown::markdown_to_html;
 pub use tree::{DocumentPart, Tree};

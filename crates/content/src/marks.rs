@@ -3,18 +3,20 @@
 //! A set contains each kind of mark at most once. Adding a link or highlight replaces the earlier
 //! one.
 
+use crate::names::named_enum;
 use crate::value::AttrValue;
 
-/// The marks that have no attributes, as bits of [`Marks`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flag {
-    Bold = 1,
-    Italic = 2,
-    Strike = 4,
-    Underline = 8,
-    Code = 16,
-    Subscript = 32,
-    Superscript = 64,
+named_enum! {
+    /// The marks that have no attributes, with their names in the JSON.
+    Flag {
+        Bold = "bold",
+        Italic = "italic",
+        Strike = "strike",
+        Underline = "underline",
+        Code = "code",
+        Subscript = "subscript",
+        Superscript = "superscript",
+    }
 }
 
 /// A set of marks on a text or line break. Links and colours are indexes into the tree's tables.
@@ -43,16 +45,16 @@ pub(crate) enum Mark {
 
 impl Marks {
     pub(crate) fn has(self, flag: Flag) -> bool {
-        self.flags & flag as u8 != 0
+        self.flags & flag.bit() != 0
     }
 
     pub(crate) fn with(mut self, flag: Flag) -> Self {
-        self.flags |= flag as u8;
+        self.flags |= flag.bit();
         self
     }
 
     pub(crate) fn without(mut self, flag: Flag) -> Self {
-        self.flags &= !(flag as u8);
+        self.flags &= !flag.bit();
         self
     }
 
@@ -80,27 +82,9 @@ impl Marks {
 }
 
 impl Flag {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Bold,
-        Self::Italic,
-        Self::Strike,
-        Self::Underline,
-        Self::Code,
-        Self::Subscript,
-        Self::Superscript,
-    ];
-
-    /// Returns the name in the JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Bold => "bold",
-            Self::Italic => "italic",
-            Self::Strike => "strike",
-            Self::Underline => "underline",
-            Self::Code => "code",
-            Self::Subscript => "subscript",
-            Self::Superscript => "superscript",
-        }
+    /// Returns its bit in [`Marks`].
+    fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     /// Returns the element in HTML.

@@ -3,6 +3,7 @@
 //! The nodes are one list in document order, and each stores the end of its descendants. So
 //! traversing and dropping a tree don't recurse, and a node takes twenty bytes.
 
+use crate::names::named_enum;
 use crate::schema::NodeType;
 use crate::value::AttrValue;
 
@@ -136,24 +137,11 @@ impl Default for CellAttrs {
     }
 }
 
-/// The text alignment of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-    Center,
-}
-
-impl Align {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Right => "right",
-            Self::Center => "center",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Left, Self::Right, Self::Center].into_iter().find(|align| align.name() == name)
+named_enum! {
+    /// The text alignment of a cell.
+    Align {
+        Left = "left",
+        Right = "right",
+        Center = "center",
     }
 }

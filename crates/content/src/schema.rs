@@ -7,27 +7,30 @@
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-/// The node types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeType {
-    Doc,
-    Paragraph,
-    Heading,
-    Blockquote,
-    BulletList,
-    OrderedList,
-    ListItem,
-    TaskList,
-    TaskItem,
-    CodeBlock,
-    HorizontalRule,
-    Image,
-    Table,
-    TableRow,
-    TableCell,
-    TableHeader,
-    HardBreak,
-    Text,
+use crate::names::named_enum;
+
+named_enum! {
+    /// The node types, with their names in the JSON.
+    NodeType {
+        Doc = "doc",
+        Paragraph = "paragraph",
+        Heading = "heading",
+        Blockquote = "blockquote",
+        BulletList = "bulletList",
+        OrderedList = "orderedList",
+        ListItem = "listItem",
+        TaskList = "taskList",
+        TaskItem = "taskItem",
+        CodeBlock = "codeBlock",
+        HorizontalRule = "horizontalRule",
+        Image = "image",
+        Table = "table",
+        TableRow = "tableRow",
+        TableCell = "tableCell",
+        TableHeader = "tableHeader",
+        HardBreak = "hardBreak",
+        Text = "text",
+    }
 }
 
 /// The content expression of a node.
@@ -68,55 +71,6 @@ const BLOCKS: [NodeType; 10] = [
 ];
 
 impl NodeType {
-    pub(crate) const ALL: [Self; 18] = [
-        Self::Doc,
-        Self::Paragraph,
-        Self::Heading,
-        Self::Blockquote,
-        Self::BulletList,
-        Self::OrderedList,
-        Self::ListItem,
-        Self::TaskList,
-        Self::TaskItem,
-        Self::CodeBlock,
-        Self::HorizontalRule,
-        Self::Image,
-        Self::Table,
-        Self::TableRow,
-        Self::TableCell,
-        Self::TableHeader,
-        Self::HardBreak,
-        Self::Text,
-    ];
-
-    /// Returns the name in the JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Doc => "doc",
-            Self::Paragraph => "paragraph",
-            Self::Heading => "heading",
-            Self::Blockquote => "blockquote",
-            Self::BulletList => "bulletList",
-            Self::OrderedList => "orderedList",
-            Self::ListItem => "listItem",
-            Self::TaskList => "taskList",
-            Self::TaskItem => "taskItem",
-            Self::CodeBlock => "codeBlock",
-            Self::HorizontalRule => "horizontalRule",
-            Self::Image => "image",
-            Self::Table => "table",
-            Self::TableRow => "tableRow",
-            Self::TableCell => "tableCell",
-            Self::TableHeader => "tableHeader",
-            Self::HardBreak => "hardBreak",
-            Self::Text => "text",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|node_type| node_type.name() == name)
-    }
-
     pub(crate) fn content(self) -> ContentExpr {
         match self {
             Self::Doc | Self::Blockquote | Self::TableCell | Self::TableHeader => {
@@ -201,9 +155,9 @@ impl ContentExpr {
 
 fn all_wrappings() -> Vec<Option<Box<[NodeType]>>> {
     let mut table = Vec::new();
-    for parent in NodeType::ALL {
+    for &parent in NodeType::ALL {
         for started in [false, true] {
-            for target in NodeType::ALL {
+            for &target in NodeType::ALL {
                 table.push(search_wrapping(parent.content(), started, target));
             }
         }

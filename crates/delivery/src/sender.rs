@@ -75,11 +75,6 @@ impl WebhookSender {
         Self { resolver, policy, limits, user_agent, tls: tls(), pool: Pool::default() }
     }
 
-    /// Returns the timeout of an attempt.
-    pub fn attempt_timeout(&self) -> Duration {
-        self.limits.total
-    }
-
     /// Closes connections that have exceeded the idle timeout.
     pub fn close_idle_connections(&self) {
         self.pool.close_expired_connections();

@@ -29,7 +29,7 @@ const SECRET_DIGITS: usize = 43;
 const CHECKSUM_DIGITS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The SHA-256 of a token, by which the store knows it.
+/// The SHA-256 of a token, which is stored in its place.
 pub type TokenHash = [u8; 32];
 
 /// Returns the hash of a text, which may be a token.
@@ -73,7 +73,7 @@ impl AccessToken {
         &self.0
     }
 
-    /// Returns the hash by which the store knows the token.
+    /// Returns the hash that is stored in place of the token.
     pub fn hash(&self) -> TokenHash {
         hash(&self.0)
     }

@@ -1,4 +1,5 @@
-//! Content pieces: their fields, the rules of valid fields, and the effect of an update.
+//! Content pieces: their fields, the rules of valid fields, the effect of an update, and the fields
+//! that a variant overrides.
 
 use crate::id::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use crate::order_key::OrderKey;
@@ -56,33 +57,112 @@ checked_text! {
     }
 }
 
-/// The fields of a piece, without its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContentPieceFields {
+/// Declares the fields of a piece once, for [`ContentPieceFields`], [`ContentPieceChange`] and
+/// [`ContentPieceOverrides`]. A required field always has a value.
+macro_rules! piece_fields {
+    (@type required $type:ty) => { $type };
+    (@type optional $type:ty) => { Option<$type> };
+    (@changed required $change:expr, $old:expr) => { $change.flatten().unwrap_or($old) };
+    (@changed optional $change:expr, $old:expr) => { $change.unwrap_or($old) };
+    (@shown required $override:expr, $own:expr) => { $override.unwrap_or($own) };
+    (@shown optional $override:expr, $own:expr) => { $override.or($own) };
+    (@option required $value:expr) => { Some(&$value) };
+    (@option optional $value:expr) => { $value.as_ref() };
+    ($($(#[$doc:meta])* $field:ident: $mode:ident $type:ty,)*) => {
+        /// The fields of a piece, without its content.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct ContentPieceFields {
+            $($(#[$doc])* pub $field: piece_fields!(@type $mode $type),)*
+        }
+
+        /// The change that an update makes to the fields. `None` leaves a field unchanged.
+        ///
+        /// `Some(None)` clears an optional field. In a variant, it removes the override of any
+        /// field.
+        #[derive(Debug, Clone, Default)]
+        pub struct ContentPieceChange {
+            $($(#[$doc])* pub $field: Option<Option<$type>>,)*
+        }
+
+        /// The fields that a piece overrides in a variant, without its content. `None` falls back
+        /// to the piece.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct ContentPieceOverrides {
+            $($(#[$doc])* pub $field: Option<$type>,)*
+        }
+
+        impl ContentPieceFields {
+            /// Returns these fields with `change` applied. A required field that the change would
+            /// clear stays unchanged.
+            #[must_use]
+            pub fn changed(&self, change: ContentPieceChange) -> Self {
+                let old = self.clone();
+                Self {$($field: piece_fields!(@changed $mode change.$field, old.$field),)*}
+            }
+
+            /// Returns these fields with the overrides of a variant applied.
+            #[must_use]
+            pub fn with_overrides(self, by: ContentPieceOverrides) -> Self {
+                Self {$($field: piece_fields!(@shown $mode by.$field, self.$field),)*}
+            }
+        }
+
+        impl ContentPieceOverrides {
+            /// Returns these overrides of `piece` with `change` applied.
+            ///
+            /// `Some(None)` removes an override. A value equal to the effective one changes
+            /// nothing, so that a client can send back a complete piece that it read.
+            #[must_use]
+            pub fn changed(self, piece: &ContentPieceFields, change: ContentPieceChange) -> Self {
+                Self {$(
+                    $field: replaced(
+                        self.$field,
+                        piece_fields!(@option $mode piece.$field),
+                        change.$field,
+                    ),
+                )*}
+            }
+        }
+    };
+}
+
+piece_fields! {
     /// A date chosen by the author.
-    pub date: Option<Timestamp>,
+    date: optional Timestamp,
     /// The title.
-    pub title: Title,
+    title: required Title,
     /// The description, in HTML.
-    pub description: Option<Description>,
+    description: optional Description,
     /// The name in URLs.
-    pub slug: Slug,
+    slug: required Slug,
     /// The URL of the cover image.
-    pub cover_url: Option<WebReference>,
+    cover_url: optional WebReference,
     /// The alternative text of the cover image.
-    pub cover_alt: Option<ShortText>,
+    cover_alt: optional ShortText,
     /// The display width of the cover image.
-    pub cover_width: Option<ShortText>,
+    cover_width: optional ShortText,
     /// The canonical URL of the published piece.
-    pub canonical_link: Option<WebReference>,
+    canonical_link: optional WebReference,
     /// The name of the file that the piece was imported from or is exported to.
-    pub filename: Option<ShortText>,
+    filename: optional ShortText,
     /// JSON data of the client.
-    pub custom_data: Option<CustomData>,
+    custom_data: optional CustomData,
     /// The tags, in the given order, without duplicates.
-    pub tags: Vec<TagId>,
+    tags: required Vec<TagId>,
     /// The members who work on it, in the given order, without duplicates.
-    pub members: Vec<WorkspaceMemberId>,
+    members: required Vec<WorkspaceMemberId>,
+}
+
+fn replaced<T: PartialEq>(
+    own: Option<T>,
+    fallback: Option<&T>,
+    change: Option<Option<T>>,
+) -> Option<T> {
+    match change {
+        None => own,
+        Some(Some(value)) if own.as_ref().or(fallback) == Some(&value) => own,
+        Some(value) => value,
+    }
 }
 
 /// A content piece, without its content.
@@ -106,46 +186,11 @@ pub struct ContentPiece {
     pub updated_at: Timestamp,
 }
 
-/// The change that an update makes to the fields. `None` leaves a field unchanged.
-///
-/// `Some(None)` clears an optional field. In a variant, it removes the override of any field.
-#[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the fields are those of `ContentPieceFields`")]
-pub struct ContentPieceChange {
-    pub date: Option<Option<Timestamp>>,
-    pub title: Option<Option<Title>>,
-    pub description: Option<Option<Description>>,
-    pub slug: Option<Option<Slug>>,
-    pub cover_url: Option<Option<WebReference>>,
-    pub cover_alt: Option<Option<ShortText>>,
-    pub cover_width: Option<Option<ShortText>>,
-    pub canonical_link: Option<Option<WebReference>>,
-    pub filename: Option<Option<ShortText>>,
-    pub custom_data: Option<Option<CustomData>>,
-    pub tags: Option<Option<Vec<TagId>>>,
-    pub members: Option<Option<Vec<WorkspaceMemberId>>>,
-}
-
-impl ContentPieceFields {
-    /// Returns these fields with `change` applied. A required field that the change would clear
-    /// stays unchanged.
+impl ContentPiece {
+    /// Returns this piece with the overrides of a variant applied.
     #[must_use]
-    pub fn changed(&self, change: ContentPieceChange) -> Self {
-        let old = self.clone();
-        Self {
-            date: change.date.unwrap_or(old.date),
-            title: change.title.flatten().unwrap_or(old.title),
-            description: change.description.unwrap_or(old.description),
-            slug: change.slug.flatten().unwrap_or(old.slug),
-            cover_url: change.cover_url.unwrap_or(old.cover_url),
-            cover_alt: change.cover_alt.unwrap_or(old.cover_alt),
-            cover_width: change.cover_width.unwrap_or(old.cover_width),
-            canonical_link: change.canonical_link.unwrap_or(old.canonical_link),
-            filename: change.filename.unwrap_or(old.filename),
-            custom_data: change.custom_data.unwrap_or(old.custom_data),
-            tags: change.tags.flatten().unwrap_or(old.tags),
-            members: change.members.flatten().unwrap_or(old.members),
-        }
+    pub fn with_overrides(self, by: ContentPieceOverrides) -> Self {
+        Self { fields: self.fields.with_overrides(by), ..self }
     }
 }
 
@@ -158,6 +203,23 @@ pub fn without_repeats<T: Copy + Eq + std::hash::Hash>(items: Vec<T>) -> Vec<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn piece() -> ContentPieceFields {
+        ContentPieceFields {
+            date: None,
+            title: Title::parse("Title").unwrap(),
+            description: None,
+            slug: Slug::parse("slug").unwrap(),
+            cover_url: None,
+            cover_alt: Some(ShortText::parse("alt").unwrap()),
+            cover_width: None,
+            canonical_link: None,
+            filename: None,
+            custom_data: None,
+            tags: vec![TagId::new(1)],
+            members: Vec::new(),
+        }
+    }
 
     #[test]
     fn custom_data_is_json_and_stored_unchanged() {
@@ -179,5 +241,54 @@ mod tests {
     #[test]
     fn repeats_are_dropped_in_place() {
         assert_eq!(without_repeats(vec![3, 1, 3, 2, 1]), [3, 1, 2]);
+    }
+
+    #[test]
+    fn values_equal_to_the_effective_ones_change_no_override() {
+        let piece = piece();
+        let whole = |fields: ContentPieceFields| ContentPieceChange {
+            date: Some(fields.date),
+            title: Some(Some(fields.title)),
+            description: Some(fields.description),
+            slug: Some(Some(fields.slug)),
+            cover_url: Some(fields.cover_url),
+            cover_alt: Some(fields.cover_alt),
+            cover_width: Some(fields.cover_width),
+            canonical_link: Some(fields.canonical_link),
+            filename: Some(fields.filename),
+            custom_data: Some(fields.custom_data),
+            tags: Some(Some(fields.tags)),
+            members: Some(Some(fields.members)),
+        };
+        let none = ContentPieceOverrides::default();
+        assert_eq!(none.clone().changed(&piece, whole(piece.clone())), none);
+        let some = ContentPieceOverrides {
+            title: Some(Title::parse("Titel").unwrap()),
+            // Equal by now, as the piece itself was changed after the override.
+            slug: Some(piece.slug.clone()),
+            tags: Some(Vec::new()),
+            ..none
+        };
+        let shown = piece.clone().with_overrides(some.clone());
+        assert_eq!((shown.title.as_str(), shown.tags.len()), ("Titel", 0));
+        assert_eq!(some.clone().changed(&piece, whole(shown)), some);
+    }
+
+    #[test]
+    fn null_removes_an_override_and_the_pieces_own_value_replaces_it() {
+        let piece = piece();
+        let some = ContentPieceOverrides {
+            title: Some(Title::parse("Titel").unwrap()),
+            cover_alt: Some(ShortText::parse("anders").unwrap()),
+            ..ContentPieceOverrides::default()
+        };
+        let change = ContentPieceChange {
+            title: Some(Some(piece.title.clone())),
+            cover_alt: Some(None),
+            ..ContentPieceChange::default()
+        };
+        let changed = some.changed(&piece, change);
+        assert_eq!(changed.title, Some(piece.title), "an override that happens to be equal");
+        assert_eq!(changed.cover_alt, None);
     }
 }

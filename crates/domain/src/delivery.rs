@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::text::Invalid;
+use crate::named_enum;
 use crate::time::Timestamp;
 
 /// The back-off after each attempt.
@@ -23,9 +23,6 @@ const BACKOFFS: [Duration; 9] = [
     Duration::from_hours(20),
     Duration::from_hours(24),
 ];
-
-/// The limit on attempts of a delivery.
-pub const ATTEMPTS_MAX: u32 = 10;
 
 /// The limit on the delay that a receiver can request by `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
@@ -173,48 +170,18 @@ impl CircuitBreaker {
     }
 }
 
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The status of a delivery.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum DeliveryStatus {$($(#[$doc])* $name,)*}
-
-        impl DeliveryStatus {
-            /// Every status.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the status's name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl std::str::FromStr for DeliveryStatus {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                match text {
-                    $($text => Ok(Self::$name),)*
-                    _ => {
-                        let names: Vec<_> = Self::ALL.iter().map(|one| one.as_str()).collect();
-                        let message = format!("must be one of {}", names.join(", "));
-                        Err(Invalid::new("invalid_enum_value", message))
-                    }
-                }
-            }
-        }
-    };
-}
-
-statuses! {
-    /// Its first or next attempt is due now or later.
-    Pending = "pending",
-    /// The receiver accepted it.
-    Delivered = "delivered",
-    /// Its last permitted attempt failed.
-    Failed = "failed",
-    /// It is paused until its webhook is enabled.
-    Paused = "held",
+named_enum! {
+    /// The status of a delivery.
+    pub enum DeliveryStatus {
+        /// Its first or next attempt is due now or later.
+        Pending = "pending",
+        /// The receiver accepted it.
+        Delivered = "delivered",
+        /// Its last permitted attempt failed.
+        Failed = "failed",
+        /// It is paused until its webhook is enabled.
+        Paused = "held",
+    }
 }
 
 /// The lane of a delivery in its webhook's queue. With lanes, retries don't delay new events.
@@ -223,20 +190,20 @@ pub enum Lane {
     /// Samples that a client requested. They are sent in any state of the webhook.
     Test,
     /// Deliveries before their first attempt.
-    Fresh,
+    FirstAttempt,
     /// Deliveries after a failed attempt.
     Retry,
 }
 
 impl Lane {
     /// Every lane, in the order of priority.
-    pub const ALL: [Self; 3] = [Self::Test, Self::Fresh, Self::Retry];
+    pub const ALL: [Self; 3] = [Self::Test, Self::FirstAttempt, Self::Retry];
 
     /// Returns the lane's number.
     pub const fn number(self) -> i64 {
         match self {
             Self::Test => 0,
-            Self::Fresh => 1,
+            Self::FirstAttempt => 1,
             Self::Retry => 2,
         }
     }
@@ -246,6 +213,8 @@ impl Lane {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const ATTEMPTS_MAX: u32 = 10;
 
     const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
@@ -304,7 +273,7 @@ mod tests {
         ) {
             let pause = i64::try_from(BACKOFFS[attempt as usize - 1].as_millis()).unwrap();
             let DeliveryStep::Retry(due) = next_step(attempt, FAILED, at(now), random) else {
-                return Err(TestCaseError::fail("it is to be attempted again"));
+                return Err(TestCaseError::fail("the delivery is not retried"));
             };
             prop_assert!((now + pause..=now + pause + pause / 10 + 1).contains(&due.ms()));
         }

@@ -5,59 +5,31 @@
 
 use crate::content_group::GroupPath;
 use crate::id::ContentGroupId;
+use crate::named_enum;
 use crate::permission::{Permission, Resource};
-use crate::text::Invalid;
 
-macro_rules! event_types {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The type of an event in the API.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum EventType {$($(#[$doc])* $name,)*}
-
-        impl EventType {
-            /// Every type.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the type's name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl std::str::FromStr for EventType {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                let known = Self::ALL.iter().find(|known| known.as_str() == text);
-                known.copied().ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|known| known.as_str()).collect();
-                    let message = format!("must be one of {}", names.join(", "));
-                    Invalid::new("invalid_enum_value", message)
-                })
-            }
-        }
-    };
-}
-
-event_types! {
-    /// A piece was changed within the scope.
-    ContentPieceUpdated = "contentPieceUpdated",
-    /// A piece was created in, or moved into, the scope.
-    ContentPieceAdded = "contentPieceAdded",
-    /// A piece was deleted from, or moved out of, the scope.
-    ContentPieceRemoved = "contentPieceRemoved",
-    /// A group was created.
-    ContentGroupAdded = "contentGroupAdded",
-    /// A group was deleted.
-    ContentGroupRemoved = "contentGroupRemoved",
-    /// A group was moved under another parent.
-    ContentGroupMoved = "contentGroupMoved",
-    /// An invite was created.
-    MemberInvited = "memberInvited",
-    /// An invite was accepted, or the operator added a member.
-    MemberAdded = "memberAdded",
-    /// A member or an invite was removed.
-    MemberRemoved = "memberRemoved",
+named_enum! {
+    /// The type of an event in the API.
+    pub enum EventType {
+        /// A piece was changed within the scope.
+        ContentPieceUpdated = "contentPieceUpdated",
+        /// A piece was created in, or moved into, the scope.
+        ContentPieceAdded = "contentPieceAdded",
+        /// A piece was deleted from, or moved out of, the scope.
+        ContentPieceRemoved = "contentPieceRemoved",
+        /// A group was created.
+        ContentGroupAdded = "contentGroupAdded",
+        /// A group was deleted.
+        ContentGroupRemoved = "contentGroupRemoved",
+        /// A group was moved under another parent.
+        ContentGroupMoved = "contentGroupMoved",
+        /// An invite was created.
+        MemberInvited = "memberInvited",
+        /// An invite was accepted, or the operator added a member.
+        MemberAdded = "memberAdded",
+        /// A member or an invite was removed.
+        MemberRemoved = "memberRemoved",
+    }
 }
 
 impl EventType {
@@ -135,15 +107,15 @@ pub enum ResourceChange {
 }
 
 impl ResourceChange {
-    /// Returns the type of the event as seen in `window`, or `None` if it is outside of it.
-    pub fn as_seen_in(&self, window: EventScope<'_>) -> Option<EventType> {
+    /// Returns the type of the event as seen in `scope`, or `None` if it is outside of it.
+    pub fn as_seen_in(&self, scope: EventScope<'_>) -> Option<EventType> {
         use EventType as T;
-        let seen = |path, event_type| window.includes(path).then_some(event_type);
+        let seen = |path, event_type| scope.includes(path).then_some(event_type);
         match self {
             Self::PieceAdded(path) => seen(path, T::ContentPieceAdded),
             Self::PieceRemoved(path) => seen(path, T::ContentPieceRemoved),
             Self::PieceUpdated { before, after } => {
-                match (window.includes(before), window.includes(after)) {
+                match (scope.includes(before), scope.includes(after)) {
                     (true, true) => Some(T::ContentPieceUpdated),
                     (false, true) => Some(T::ContentPieceAdded),
                     (true, false) => Some(T::ContentPieceRemoved),
@@ -153,7 +125,7 @@ impl ResourceChange {
             Self::GroupAdded(path) => seen(path, T::ContentGroupAdded),
             Self::GroupRemoved(path) => seen(path, T::ContentGroupRemoved),
             Self::GroupMoved { before, after } => {
-                (window.includes(before) || window.includes(after)).then_some(T::ContentGroupMoved)
+                (scope.includes(before) || scope.includes(after)).then_some(T::ContentGroupMoved)
             }
             // Members belong to the workspace, so every scope includes them.
             Self::MemberInvited => Some(T::MemberInvited),
@@ -281,9 +253,9 @@ mod tests {
     #[test]
     fn a_moved_group_is_seen_in_its_old_and_its_new_scope() {
         let moved = ResourceChange::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
-        for (window, sees) in [(1, true), (2, true), (9, true), (3, false)] {
-            let seen = moved.as_seen_in(EventScope::Groups(&[ContentGroupId::new(window)]));
-            assert_eq!(seen.is_some(), sees, "{window}");
+        for (scope, sees) in [(1, true), (2, true), (9, true), (3, false)] {
+            let seen = moved.as_seen_in(EventScope::Groups(&[ContentGroupId::new(scope)]));
+            assert_eq!(seen.is_some(), sees, "{scope}");
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod delivery;
 pub mod event;
 pub mod id;
 pub mod import_source;
+pub mod named_enum;
 pub mod order_key;
 pub mod people;
 pub mod permission;

@@ -97,13 +97,8 @@ impl OrderKey {
         Self(key)
     }
 
-    /// Returns `count` keys between `before` and `after`, evenly spaced, in ascending order.
-    pub fn spread(before: Option<&Self>, after: Option<&Self>, count: u32) -> Vec<Self> {
-        Self::spread_part(before, after, 1..=count, count)
-    }
-
     /// Returns the keys with these numbers of `count` keys that are evenly spaced between `before`
-    /// and `after`. Numbers start at 1.
+    /// and `after`, in ascending order. Numbers start at 1.
     pub fn spread_part(
         before: Option<&Self>,
         after: Option<&Self>,
@@ -122,7 +117,7 @@ impl OrderKey {
             .collect()
     }
 
-    /// Returns the length of the keys that [`OrderKey::spread`] returns.
+    /// Returns the length of the keys that [`OrderKey::spread_part`] returns.
     pub fn spread_length(before: Option<&Self>, after: Option<&Self>, count: u32) -> usize {
         free_range(before, after, values_for(count)).0.len() + GROUP
     }
@@ -297,7 +292,7 @@ mod tests {
                     after = OrderKey::between(Some(&before), Some(&after), MovingNeighbour::After, 0);
                 }
             }
-            let keys = OrderKey::spread(Some(&before), Some(&after), count);
+            let keys = OrderKey::spread_part(Some(&before), Some(&after), 1..=count, count);
             prop_assert_eq!(keys.len(), count as usize);
             let all: Vec<_> = [before].into_iter().chain(keys).chain([after]).collect();
             prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", all);

@@ -6,45 +6,32 @@
 use std::fmt;
 use std::str::FromStr;
 
-macro_rules! resources {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The resource of a permission.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Resource {$($(#[$doc])* $name,)*}
+use crate::named_enum;
 
-        impl Resource {
-            /// Every resource, in the order in which permissions are listed.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the resource's name in a permission's text.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-    };
-}
-
-resources! {
-    /// Content pieces and their variants' overrides.
-    ContentPieces = "contentPieces",
-    /// Content groups.
-    ContentGroups = "contentGroups",
-    /// Tags.
-    Tags = "tags",
-    /// Variants.
-    Variants = "variants",
-    /// Roles.
-    Roles = "roles",
-    /// Members and invites.
-    WorkspaceMemberships = "workspaceMemberships",
-    /// The workspace itself.
-    Workspace = "workspace",
-    /// Webhooks, deliveries and the event feed.
-    Webhooks = "webhooks",
-    /// Access tokens.
-    Tokens = "tokens",
-    /// The token's own user.
-    Profile = "profile",
+named_enum! {
+    /// The resource of a permission. Permissions are listed in this order.
+    pub enum Resource {
+        /// Content pieces and their variants' overrides.
+        ContentPieces = "contentPieces",
+        /// Content groups.
+        ContentGroups = "contentGroups",
+        /// Tags.
+        Tags = "tags",
+        /// Variants.
+        Variants = "variants",
+        /// Roles.
+        Roles = "roles",
+        /// Members and invites.
+        WorkspaceMemberships = "workspaceMemberships",
+        /// The workspace itself.
+        Workspace = "workspace",
+        /// Webhooks, deliveries and the event feed.
+        Webhooks = "webhooks",
+        /// Access tokens.
+        Tokens = "tokens",
+        /// The token's own user.
+        Profile = "profile",
+    }
 }
 
 /// The right to read, or to read and write, one resource.
@@ -90,13 +77,13 @@ impl FromStr for Permission {
 
     fn from_str(text: &str) -> Result<Self, UnknownPermission> {
         let (what, access) = text.split_once(':').ok_or(UnknownPermission)?;
-        let resource = Resource::ALL.iter().find(|known| known.as_str() == what);
+        let resource = what.parse().map_err(|_| UnknownPermission)?;
         let write = match access {
             "read" => false,
             "write" => true,
             _ => return Err(UnknownPermission),
         };
-        Ok(Self { resource: *resource.ok_or(UnknownPermission)?, write })
+        Ok(Self { resource, write })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Roles: named sets of permissions, and the built-in roles of every workspace.
 
 use crate::id::RoleId;
+use crate::named_enum;
 use crate::permission::{Permission, PermissionSet, Resource};
-use crate::text::{Invalid, ShortText, line_of_text};
+use crate::text::{ShortText, line_of_text};
 
 line_of_text! {
     /// A role's name: 1 to 255 characters without control characters, unique in its workspace.
@@ -38,34 +39,13 @@ impl Role {
     }
 }
 
-/// The base type of a role that can't be changed or deleted, or that clients may rely on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BaseType {
-    /// A role with every permission, which can be neither changed nor deleted.
-    Admin,
-    /// A role that reads the content and settings of a workspace.
-    Viewer,
-}
-
-impl BaseType {
-    /// Returns the type's name in the API and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Viewer => "viewer",
-        }
-    }
-}
-
-impl std::str::FromStr for BaseType {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        match text {
-            "admin" => Ok(Self::Admin),
-            "viewer" => Ok(Self::Viewer),
-            _ => Err(Invalid::new("invalid_enum_value", "must be admin or viewer")),
-        }
+named_enum! {
+    /// The base type of a role that can't be changed or deleted, or that clients may rely on.
+    pub enum BaseType {
+        /// A role with every permission, which can be neither changed nor deleted.
+        Admin = "admin",
+        /// A role that reads the content and settings of a workspace.
+        Viewer = "viewer",
     }
 }
 

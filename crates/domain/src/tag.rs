@@ -1,61 +1,33 @@
 //! Tags: a label and one of fourteen colors.
 
-use std::str::FromStr;
-
 use serde::Serialize;
 
 use crate::id::TagId;
-use crate::text::{Invalid, line_of_text};
+use crate::named_enum;
+use crate::text::line_of_text;
 
-macro_rules! colors {
-    ($($name:ident = $text:literal,)*) => {
-        /// The color of a tag.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-        #[serde(rename_all = "lowercase")]
-        #[expect(missing_docs, reason = "the names of colors say what they are")]
-        pub enum Color {#[default] $($name,)*}
-
-        impl Color {
-            /// The names of all colors.
-            pub const NAMES: &'static [&'static str] = &[$($text,)*];
-
-            /// Returns the color's name.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl FromStr for Color {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                match text {
-                    $($text => Ok(Self::$name),)*
-                    _ => Err(Invalid::new(
-                        "invalid_enum_value",
-                        format!("must be one of {}", Self::NAMES.join(", ")),
-                    )),
-                }
-            }
-        }
-    };
-}
-
-colors! {
-    Gray = "gray",
-    Red = "red",
-    Pink = "pink",
-    Orange = "orange",
-    Amber = "amber",
-    Purple = "purple",
-    Indigo = "indigo",
-    Blue = "blue",
-    Cyan = "cyan",
-    Green = "green",
-    Teal = "teal",
-    Lime = "lime",
-    Fuchsia = "fuchsia",
-    Emerald = "emerald",
+named_enum! {
+    /// The color of a tag.
+    #[derive(Default, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(missing_docs, reason = "the names of colors say what they are")]
+    pub enum Color {
+        #[default]
+        Gray = "gray",
+        Red = "red",
+        Pink = "pink",
+        Orange = "orange",
+        Amber = "amber",
+        Purple = "purple",
+        Indigo = "indigo",
+        Blue = "blue",
+        Cyan = "cyan",
+        Green = "green",
+        Teal = "teal",
+        Lime = "lime",
+        Fuchsia = "fuchsia",
+        Emerald = "emerald",
+    }
 }
 
 line_of_text! {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::event::EventType;
 use crate::id::{ContentGroupId, WebhookId};
+use crate::named_enum;
 use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
 use crate::time::Timestamp;
 
@@ -121,44 +122,18 @@ pub struct Webhook {
     pub version: i64,
 }
 
-macro_rules! disabled_reasons {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The reason why a webhook is disabled.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum DisabledReason {$($(#[$doc])* $name,)*}
-
-        impl DisabledReason {
-            /// Every reason.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the reason's name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-
-        impl std::str::FromStr for DisabledReason {
-            type Err = Invalid;
-
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                match text {
-                    $($text => Ok(Self::$name),)*
-                    _ => Err(Invalid::new("invalid_enum_value", "is not a valid reason")),
-                }
-            }
-        }
-    };
-}
-
-disabled_reasons! {
-    /// A client disabled it.
-    Requested = "requested",
-    /// The group that limits its scope was deleted.
-    GroupDeleted = "group_deleted",
-    /// The receiver responded with 410 Gone.
-    Gone = "gone",
-    /// All attempts have failed for five days.
-    Failing = "failing",
+named_enum! {
+    /// The reason why a webhook is disabled.
+    pub enum DisabledReason {
+        /// A client disabled it.
+        Requested = "requested",
+        /// The group that limits its scope was deleted.
+        GroupDeleted = "group_deleted",
+        /// The receiver responded with 410 Gone.
+        Gone = "gone",
+        /// All attempts have failed for five days.
+        Failing = "failing",
+    }
 }
 
 #[cfg(test)]

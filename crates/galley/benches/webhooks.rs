@@ -1,7 +1,7 @@
 //! Measures the latency and throughput of webhooks, and their effect on each other.
 //!
 //! ```sh
-//! cargo bench -p galley --bench webhooks [latency|drain|dead|many|start|zoo]…
+//! cargo bench -p galley --bench webhooks [latency|drain|dead|many|start|catalog]…
 //! ```
 //!
 //! The benchmark runs on SQLite, and on PostgreSQL if `GALLEY_TEST_POSTGRES_URL` names a server.
@@ -52,8 +52,8 @@ fn main() {
             if runs("start") {
                 with(engine, start).await;
             }
-            if runs("zoo") {
-                with(engine, zoo).await;
+            if runs("catalog") {
+                with(engine, catalog).await;
             }
         }
     });
@@ -406,11 +406,11 @@ async fn start(store: &TestStore) {
 }
 
 /// Measures two hundred receivers with all kinds of misbehaviour at once.
-async fn zoo(store: &TestStore) {
+async fn catalog(store: &TestStore) {
     const WEBHOOKS: usize = 200;
     let program = serve(store);
     let mut receivers = Vec::new();
-    for (behaviour, _) in Behaviour::zoo().into_iter().cycle().take(WEBHOOKS) {
+    for (behaviour, _) in Behaviour::catalog().into_iter().cycle().take(WEBHOOKS) {
         let receiver = Receiver::start(behaviour).await;
         create_webhook(&program, &receiver.url, true).await;
         receivers.push(receiver);
@@ -437,7 +437,7 @@ async fn zoo(store: &TestStore) {
         assert!(started.elapsed() < Duration::from_mins(1), "{} were attempted", lasted.len());
     };
     println!(
-        "{WEBHOOKS} receivers of the zoo at once: the longest attempt {longest} ms; memory {before} KiB, at the \
+        "{WEBHOOKS} receivers of the catalog at once: the longest attempt {longest} ms; memory {before} KiB, at the \
          most {} KiB more",
         most - before
     );

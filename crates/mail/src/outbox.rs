@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::SendError;
@@ -33,20 +34,14 @@ impl Outbox {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut directory = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
-        directory.recursive(true).create(&self.directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         // The file has a temporary name until it is complete.
         let unfinished = path.with_extension("part");
         // Deletes the file of a program that was killed, or a symbolic link, instead of writing
         // into it.
         let _ = fs::remove_file(&unfinished);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&unfinished)?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;

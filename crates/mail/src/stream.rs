@@ -17,17 +17,19 @@ use tokio_rustls::client::TlsStream;
 /// longest response.
 const RESPONSE_BYTES_MAX: usize = 256 * 1024;
 
-/// A connection that fails when the server sends without end.
+/// A connection that fails when the server sends without end: plain, or within TLS.
 #[derive(Debug)]
-struct BoundedStream {
-    stream: TcpStream,
+struct BoundedStream<S> {
+    stream: S,
     /// The bytes received since the client last wrote.
     received: usize,
 }
 
-/// A connection that is encrypted from its start.
-#[derive(Debug)]
-struct EncryptedStream(TlsStream<BoundedStream>);
+impl<S> BoundedStream<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, received: 0 }
+    }
+}
 
 /// Connects to the server, with TLS from the start if `encrypted`.
 pub(crate) async fn connect(
@@ -35,16 +37,16 @@ pub(crate) async fn connect(
     port: u16,
     encrypted: bool,
 ) -> io::Result<Box<dyn AsyncTokioStream>> {
-    let stream = BoundedStream { stream: TcpStream::connect((host, port)).await?, received: 0 };
+    let stream = BoundedStream::new(TcpStream::connect((host, port)).await?);
     if !encrypted {
         return Ok(Box::new(stream));
     }
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(galley_tls::client()));
-    Ok(Box::new(EncryptedStream(connector.connect(name, stream).await?)))
+    Ok(Box::new(BoundedStream::new(connector.connect(name, stream).await?)))
 }
 
-impl AsyncRead for BoundedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for BoundedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -60,7 +62,7 @@ impl AsyncRead for BoundedStream {
     }
 }
 
-impl AsyncWrite for BoundedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -79,42 +81,14 @@ impl AsyncWrite for BoundedStream {
     }
 }
 
-impl AsyncTokioStream for BoundedStream {
+impl AsyncTokioStream for BoundedStream<TcpStream> {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncRead for EncryptedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for EncryptedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
-impl AsyncTokioStream for EncryptedStream {
+impl AsyncTokioStream for BoundedStream<TlsStream<BoundedStream<TcpStream>>> {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().0.peer_addr()
+        self.stream.get_ref().0.peer_addr()
     }
 }

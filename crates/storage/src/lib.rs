@@ -6,8 +6,7 @@
 //! [`delivery_queue`] are plain functions over these. Each function takes the workspace first, and
 //! reads and writes only its rows.
 //!
-//! The meaning of values and the permission to change them are decided elsewhere (`galley-domain`,
-//! `galley-server`).
+//! The meaning of values is decided in `galley-domain`, and permissions in `galley-application`.
 
 mod backup;
 pub mod delivery_queue;
@@ -22,7 +21,7 @@ pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::progress::Progress;
-pub use engine::row::Row;
+pub use engine::row::{Column, Row};
 pub use engine::statement_log::{ChangeStatement, StatementLog};
 pub use engine::transaction::{Tx, WriteTx};
 pub use engine::unique_key::UniqueKey;

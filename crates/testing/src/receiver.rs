@@ -56,7 +56,7 @@ pub enum Behaviour {
 impl Behaviour {
     /// Returns many kinds of behaviour, each with the expected outcome of its delivery: the
     /// response's status, or the error.
-    pub fn zoo() -> Vec<(Self, &'static str)> {
+    pub fn catalog() -> Vec<(Self, &'static str)> {
         let raw = |text: &str| Self::Raw(text.as_bytes().to_vec());
         let stalling = |text: &str| Self::RawThenStall(text.as_bytes().to_vec());
         vec![

@@ -10,7 +10,7 @@ use galley_storage::delivery_queue::{
 };
 use galley_storage::mails::{self, QueuedMail};
 use galley_storage::tokens::Authentication;
-use galley_storage::{Tx, WriteTx, members, webhooks, workspaces};
+use galley_storage::{IdPage, Tx, WriteTx, members, webhooks, workspaces};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
@@ -20,7 +20,6 @@ use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::members::mail_aad;
 use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
-use crate::paging::IdPage;
 use crate::secrets::SecretKey;
 
 /// The kind of the mail that reports a disabled webhook.
@@ -169,9 +168,7 @@ pub async fn list(caller: &Caller, request: DeliveryListRequest) -> Result<Vec<D
             status: request.status,
             event: request.event,
             within,
-            before: request.page.after.clone(),
-            limit: request.page.limit,
-            offset: request.page.offset,
+            page: request.page.clone(),
         };
         Ok(delivery_queue::list(tx, scope.workspace, &list).await?)
     };

@@ -9,13 +9,11 @@ use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, VariantId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
-use galley_storage::{Tx, WriteTx, content_pieces, variants};
+use galley_storage::{IdPage, Tx, WriteTx, content_pieces, variants};
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::paging::IdPage;
 use crate::scope::Scope;
 
 /// A source to record.
@@ -54,13 +52,11 @@ pub async fn list(
             groups: request.groups.clone(),
             subtree: request.subtree,
             within: scope.content_groups.clone(),
-            slug: None,
-            tag: None,
             sort: Sort { key: SortKey::CreatedAt, descending: false },
             after: request.page.after.clone().map(Position::Id),
             limit: request.page.limit,
             offset: request.page.offset,
-            view: View::default(),
+            ..PieceListQuery::default()
         };
         let listed = content_piece_list::list(tx, scope.workspace, &list).await?;
         let pieces: Vec<_> = listed.into_iter().map(|(piece, _)| piece).collect();
@@ -80,7 +76,7 @@ pub async fn list_in(
     let sources = import_sources::list(tx, scope.workspace, pieces).await?;
     let mut keys: HashMap<VariantId, VariantKey> = HashMap::new();
     if sources.iter().any(|one| one.variant.is_some()) {
-        let all = variants::list(tx, scope.workspace, None, i64::MAX, 0).await?;
+        let all = variants::list(tx, scope.workspace, &IdPage::default()).await?;
         keys.extend(all.into_iter().map(|variant| (variant.id, variant.key)));
     }
     let mut by_piece: HashMap<_, Vec<_>> = HashMap::new();

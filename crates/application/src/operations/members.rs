@@ -16,7 +16,7 @@ use galley_storage::members::{self, Member, Membership};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, Tx, UniqueKey, WriteTx, content_pieces, events, roles, tokens,
+    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_pieces, events, roles, tokens,
     workspaces,
 };
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,6 @@ use crate::operations::event;
 use crate::operations::invite_revocation::{
     INVITE_VALIDITY_MS, revoke_invites, revoke_invites_of_inviter,
 };
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::secrets::SecretKey;
@@ -99,20 +98,14 @@ pub fn mail_aad(mail: MailId) -> String {
 /// Lists the members of the workspace.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Member>, Error> {
     let workspace = caller.workspace();
-    let IdPage { after, limit, offset } = page;
-    let read = async move |tx: &Tx<'_>| {
-        Ok(members::list(tx, workspace, after.as_deref(), limit, offset).await?)
-    };
+    let read = async move |tx: &Tx<'_>| Ok(members::list(tx, workspace, &page).await?);
     caller.read("members.list", read).await
 }
 
 /// Lists the workspaces of the token's user.
 pub async fn list_workspaces(caller: &Caller, page: IdPage) -> Result<Vec<Membership>, Error> {
     let user = caller.token().user;
-    let IdPage { after, limit, offset } = page;
-    let read = async move |tx: &Tx<'_>| {
-        Ok(members::of_user(tx, user, after.as_deref(), limit, offset).await?)
-    };
+    let read = async move |tx: &Tx<'_>| Ok(members::of_user(tx, user, &page).await?);
     caller.read("members.of_user", read).await
 }
 

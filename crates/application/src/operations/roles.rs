@@ -4,14 +4,13 @@ use galley_api_types::role::{NewRole, RoleChange};
 use galley_domain::permission::Resource;
 use galley_domain::role::Role;
 use galley_domain::{Permission, RoleId, WorkspaceId};
-use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, roles};
+use galley_storage::{Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, roles};
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::invite_revocation;
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 
@@ -33,10 +32,7 @@ pub async fn get(caller: &Caller, id: RoleId) -> Result<Role, Error> {
 /// Lists the roles of the workspace.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Role>, Error> {
     let workspace = caller.workspace();
-    let IdPage { after, limit, offset } = page;
-    let read = async move |tx: &Tx<'_>| {
-        Ok(roles::list(tx, workspace, after.as_deref(), limit, offset).await?)
-    };
+    let read = async move |tx: &Tx<'_>| Ok(roles::list(tx, workspace, &page).await?);
     caller.read("roles.list", read).await
 }
 

@@ -3,13 +3,12 @@
 use galley_api_types::tag::{NewTag, TagChange};
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_storage::{Tx, WriteTx, tags};
+use galley_storage::{IdPage, Tx, WriteTx, tags};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
@@ -24,10 +23,7 @@ pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
 /// Lists the tags of the workspace.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
     let workspace = caller.workspace();
-    let IdPage { after, limit, offset } = page;
-    let read = async move |tx: &Tx<'_>| {
-        Ok(tags::list(tx, workspace, after.as_deref(), limit, offset).await?)
-    };
+    let read = async move |tx: &Tx<'_>| Ok(tags::list(tx, workspace, &page).await?);
     caller.read("tags.list", read).await
 }
 

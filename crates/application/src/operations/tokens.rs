@@ -12,7 +12,7 @@ use galley_domain::{
     ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
 };
 use galley_storage::tokens::{self, Authentication, Token};
-use galley_storage::{Tx, WriteTx, content_groups, members, roles};
+use galley_storage::{IdPage, Tx, WriteTx, content_groups, members, roles};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -20,7 +20,6 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_item;
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
@@ -101,9 +100,7 @@ pub async fn get(caller: &Caller, id: TokenId) -> Result<Token, Error> {
 /// Lists the tokens that the caller may see.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Token>, Error> {
     let own = caller.clone();
-    let IdPage { after, limit, offset } = page;
-    let read =
-        async move |tx: &Tx<'_>| list_in(tx, own.token(), after.as_deref(), limit, offset).await;
+    let read = async move |tx: &Tx<'_>| list_in(tx, own.token(), &page).await;
     caller.read("tokens.list", read).await
 }
 
@@ -278,19 +275,14 @@ pub async fn find(
 }
 
 /// Lists the tokens that the actor may see.
-async fn list_in(
-    tx: &Tx<'_>,
-    actor: &Authentication,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Token>, Error> {
+async fn list_in(tx: &Tx<'_>, actor: &Authentication, page: &IdPage) -> Result<Vec<Token>, Error> {
     let (workspace, user) = (actor.workspace, visible_user(actor));
     if actor.content_groups.is_none() {
-        return Ok(tokens::list(tx, workspace, user, after, limit, offset).await?);
+        return Ok(tokens::list(tx, workspace, user, page).await?);
     }
     // The groups of each token decide if it is visible, so all tokens of the user are read.
-    let mut tokens = tokens::list(tx, workspace, user, after, i64::MAX, 0).await?;
+    let all = IdPage { limit: i64::MAX, offset: 0, ..page.clone() };
+    let mut tokens = tokens::list(tx, workspace, user, &all).await?;
     let named: HashSet<_> = tokens
         .iter()
         .filter_map(|token| token.content_groups.as_ref())
@@ -308,5 +300,5 @@ async fn list_in(
         token.id == actor.token || groups.iter().all(|group| seen.contains(group))
     });
     let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
-    Ok(tokens.into_iter().skip(count(offset)).take(count(limit)).collect())
+    Ok(tokens.into_iter().skip(count(page.offset)).take(count(page.limit)).collect())
 }

@@ -3,13 +3,12 @@
 use galley_api_types::variant::{NewVariant, VariantChange};
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{VariantId, WorkspaceId};
-use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
+use galley_storage::{Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, variants};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -26,10 +25,7 @@ pub async fn get(caller: &Caller, id: VariantId) -> Result<Variant, Error> {
 /// Lists the variants of the workspace.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Variant>, Error> {
     let workspace = caller.workspace();
-    let IdPage { after, limit, offset } = page;
-    let read = async move |tx: &Tx<'_>| {
-        Ok(variants::list(tx, workspace, after.as_deref(), limit, offset).await?)
-    };
+    let read = async move |tx: &Tx<'_>| Ok(variants::list(tx, workspace, &page).await?);
     caller.read("variants.list", read).await
 }
 

@@ -8,7 +8,7 @@ use galley_domain::{Invalid, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::WebhookListQuery;
-use galley_storage::{Tx, WriteTx, content_groups, delivery_queue, webhooks};
+use galley_storage::{IdPage, Tx, WriteTx, content_groups, delivery_queue, webhooks};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
-use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -54,9 +53,7 @@ pub async fn list(
         let list = WebhookListQuery {
             extension: extension_only.then_some(own.token().extension.as_deref()),
             within: scope.content_groups.as_deref(),
-            after: page.after.as_deref(),
-            limit: page.limit,
-            offset: page.offset,
+            page: page.clone(),
         };
         Ok(webhooks::list(tx, scope.workspace, &list).await?)
     };

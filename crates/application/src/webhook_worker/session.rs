@@ -107,7 +107,7 @@ impl DeliverySession {
                 self.set_valid_until(last + DISCONNECTED_VALIDITY);
             }
             match self.service.database().heartbeat(&self.id(), &node).await {
-                Ok(heartbeat) if heartbeat.is_deposed => {
+                Ok(heartbeat) if heartbeat.is_superseded => {
                     tracing::warn!(
                         "other nodes declared this node dead and took over its deliveries"
                     );

@@ -11,7 +11,7 @@ use galley_storage::content_piece_variants::{self, Override};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{
-    Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
+    IdPage, Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -47,16 +47,11 @@ pub(crate) async fn export(
     let (mut count, mut after) = (0_u64, None);
     loop {
         let query = PieceListQuery {
-            groups: None,
-            subtree: false,
-            within: None,
-            slug: None,
-            tag: None,
             sort: Sort { key: SortKey::CreatedAt, descending: false },
             after: after.take(),
             limit: PAGE,
-            offset: 0,
             view: View { variant: None, content: true },
+            ..PieceListQuery::default()
         };
         let page = snapshot.read("export.bundle", async move |tx: &Tx<'_>| {
             let mut page = Vec::new();
@@ -106,28 +101,22 @@ async fn write_manifest(
     workspace: WorkspaceId,
     folder: &mut ExportFolder,
 ) -> anyhow::Result<()> {
-    const ALL: i64 = i64::MAX;
     let read = async move |tx: &Tx<'_>| {
         let found = workspaces::find(tx, workspace).await?;
-        let roles = roles::list(tx, workspace, None, ALL, 0).await?;
-        let members = members::list(tx, workspace, None, ALL, 0).await?;
-        let tags = tags::list(tx, workspace, None, ALL, 0).await?;
-        let variants = variants::list(tx, workspace, None, ALL, 0).await?;
-        let top = content_groups::list_children(tx, workspace, None, None, ALL, 0).await?;
+        let all = IdPage::default();
+        let roles = roles::list(tx, workspace, &all).await?;
+        let members = members::list(tx, workspace, &all).await?;
+        let tags = tags::list(tx, workspace, &all).await?;
+        let variants = variants::list(tx, workspace, &all).await?;
+        let top = content_groups::list_children(tx, workspace, None, &all).await?;
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
         let groups = content_groups::subtree(tx, workspace, &top).await?;
-        let all = webhooks::WebhookListQuery {
-            extension: None,
-            within: None,
-            after: None,
-            limit: ALL,
-            offset: 0,
-        };
-        let webhooks = webhooks::list(tx, workspace, &all).await?;
+        let webhooks =
+            webhooks::list(tx, workspace, &webhooks::WebhookListQuery::default()).await?;
         Ok::<_, Error>((found, roles, members, tags, variants, groups, webhooks))
     };
     let (found, roles, members, tags, variants, groups, webhooks) =
-        snapshot.read("export.frame", read).await?;
+        snapshot.read("export.manifest", read).await?;
     let found = found.context("the workspace was deleted")?;
     let manifest = format::Manifest {
         galley_bundle: FORMAT_VERSION,

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use galley_domain::access_token::ExtensionName;
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
+use galley_domain::content_piece::{
+    ContentPieceFields, ContentPieceOverrides, CustomData, Description, Slug, Title,
+};
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::role::{Role, RoleName};
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::{ContentPieceOverrides, Variant, VariantKey, VariantLabel};
+use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
@@ -30,7 +32,7 @@ const NESTING_LIMIT: usize = 300;
 
 /// Parses one JSON text. It may nest deeper than serde_json's default limit.
 pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
-    if depth(text) > NESTING_LIMIT {
+    if galley_content::json_depth(text) > NESTING_LIMIT {
         return Err(serde_json::Error::custom(format!("nested over {NESTING_LIMIT} levels")));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -40,205 +42,144 @@ pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<
     Ok(value)
 }
 
-/// Returns the maximum nesting depth of a JSON text.
-fn depth(text: &[u8]) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for &byte in text {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = byte == b'\\' && !escaped;
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'[' | b'{' => {
-                depth += 1;
-                most = most.max(depth);
-            }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+/// Declares the types of a bundle's JSON. A field with a condition is omitted where it is true.
+macro_rules! bundle_types {
+    ($($(#[$meta:meta])* $type:ident {
+        $($(#[$field_meta:meta])* $field:ident: $field_type:ty $(= $omitted_if:literal)?,)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub(super) struct $type {$(
+            $(#[$field_meta])*
+            $(#[serde(skip_serializing_if = $omitted_if)])?
+            pub(super) $field: $field_type,
+        )*}
+    )*};
+}
+
+bundle_types! {
+    Manifest {
+        /// The format version, [`FORMAT_VERSION`].
+        galley_bundle: u32,
+        workspace: BundleWorkspace,
     }
-    most
-}
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Manifest {
-    /// The format version, [`FORMAT_VERSION`].
-    pub(super) galley_bundle: u32,
-    pub(super) workspace: BundleWorkspace,
-}
+    BundleWorkspace {
+        id: WorkspaceId,
+        name: WorkspaceName,
+        description: Option<ShortText> = "Option::is_none",
+        logo: Option<WebReference> = "Option::is_none",
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleWorkspace {
-    pub(super) id: WorkspaceId,
-    pub(super) name: WorkspaceName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) logo: Option<WebReference>,
-}
+    BundleRole {
+        id: RoleId,
+        name: RoleName,
+        description: Option<ShortText> = "Option::is_none",
+        permissions: Vec<String>,
+        base_type: Option<String> = "Option::is_none",
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleRole {
-    pub(super) id: RoleId,
-    pub(super) name: RoleName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<ShortText>,
-    pub(super) permissions: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) base_type: Option<String>,
-}
+    BundleMember {
+        id: WorkspaceMemberId,
+        role_id: RoleId,
+        /// The address of an invited member.
+        invited_email: Option<EmailAddress> = "Option::is_none",
+        invited_name: Option<FullName> = "Option::is_none",
+        /// Null while the invite is pending.
+        user: Option<BundleUser>,
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleMember {
-    pub(super) id: WorkspaceMemberId,
-    pub(super) role_id: RoleId,
-    /// The address of an invited member.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) invited_email: Option<EmailAddress>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) invited_name: Option<FullName>,
-    /// Null while the invite is pending.
-    pub(super) user: Option<BundleUser>,
-}
+    BundleUser {
+        id: UserId,
+        email: EmailAddress,
+        username: Username,
+        full_name: FullName,
+        avatar: Option<WebReference> = "Option::is_none",
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleUser {
-    pub(super) id: UserId,
-    pub(super) email: EmailAddress,
-    pub(super) username: Username,
-    pub(super) full_name: FullName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) avatar: Option<WebReference>,
-}
+    BundleTag {
+        id: TagId,
+        label: TagLabel,
+        color: String,
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleTag {
-    pub(super) id: TagId,
-    pub(super) label: TagLabel,
-    pub(super) color: String,
-}
+    BundleVariant {
+        id: VariantId,
+        key: VariantKey,
+        label: VariantLabel,
+        description: Option<ShortText> = "Option::is_none",
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleVariant {
-    pub(super) id: VariantId,
-    pub(super) key: VariantKey,
-    pub(super) label: VariantLabel,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<ShortText>,
-}
+    /// A group. Its parent precedes it in the file.
+    BundleGroup {
+        id: ContentGroupId,
+        name: ContentGroupName,
+        ancestor: Option<ContentGroupId>,
+    }
 
-/// A group. Its parent precedes it in the file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleGroup {
-    pub(super) id: ContentGroupId,
-    pub(super) name: ContentGroupName,
-    pub(super) ancestor: Option<ContentGroupId>,
-}
+    /// A webhook, without its secret.
+    BundleWebhook {
+        id: WebhookId,
+        name: WebhookName,
+        description: Option<ShortText> = "Option::is_none",
+        url: WebhookUrl,
+        event: String,
+        content_group_id: Option<ContentGroupId> = "Option::is_none",
+        extension: Option<ExtensionName> = "Option::is_none",
+        enabled: bool,
+    }
 
-/// A webhook, without its secret.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleWebhook {
-    pub(super) id: WebhookId,
-    pub(super) name: WebhookName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<ShortText>,
-    pub(super) url: WebhookUrl,
-    pub(super) event: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content_group_id: Option<ContentGroupId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) extension: Option<ExtensionName>,
-    pub(super) enabled: bool,
-}
+    BundlePiece {
+        id: ContentPieceId,
+        content_group_id: ContentGroupId,
+        order: OrderKey,
+        created_at: Timestamp,
+        updated_at: Timestamp,
+        title: Title,
+        slug: Slug,
+        date: Option<Timestamp> = "Option::is_none",
+        description: Option<Description> = "Option::is_none",
+        cover_url: Option<WebReference> = "Option::is_none",
+        cover_alt: Option<ShortText> = "Option::is_none",
+        cover_width: Option<ShortText> = "Option::is_none",
+        canonical_link: Option<WebReference> = "Option::is_none",
+        filename: Option<ShortText> = "Option::is_none",
+        custom_data: Option<CustomData> = "Option::is_none",
+        tags: Vec<TagId>,
+        members: Vec<WorkspaceMemberId>,
+        content: Value,
+        /// Its overrides in variants.
+        #[serde(default)]
+        variants: BTreeMap<VariantId, BundleOverride> = "BTreeMap::is_empty",
+        /// The sources that it was imported from.
+        #[serde(default)]
+        sources: Vec<NotedSource> = "Vec::is_empty",
+    }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundlePiece {
-    pub(super) id: ContentPieceId,
-    pub(super) content_group_id: ContentGroupId,
-    pub(super) order: OrderKey,
-    pub(super) created_at: Timestamp,
-    pub(super) updated_at: Timestamp,
-    pub(super) title: Title,
-    pub(super) slug: Slug,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) date: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<Description>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_url: Option<WebReference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_alt: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_width: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) canonical_link: Option<WebReference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) filename: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) custom_data: Option<CustomData>,
-    pub(super) tags: Vec<TagId>,
-    pub(super) members: Vec<WorkspaceMemberId>,
-    pub(super) content: Value,
-    /// Its overrides in variants.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) variants: BTreeMap<VariantId, BundleOverride>,
-    /// The sources that it was imported from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) sources: Vec<NotedSource>,
-}
+    /// The source of a piece, or of a piece in a variant.
+    NotedSource {
+        variant: Option<VariantId> = "Option::is_none",
+        source_hash: SourceHash,
+        imported_hash: SourceHash,
+    }
 
-/// The source of a piece, or of a piece in a variant.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct NotedSource {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) variant: Option<VariantId>,
-    pub(super) source_hash: SourceHash,
-    pub(super) imported_hash: SourceHash,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleOverride {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Title>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) slug: Option<Slug>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) date: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) description: Option<Description>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_url: Option<WebReference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_alt: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cover_width: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) canonical_link: Option<WebReference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) filename: Option<ShortText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) custom_data: Option<CustomData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tags: Option<Vec<TagId>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) members: Option<Vec<WorkspaceMemberId>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content: Option<Value>,
+    #[derive(Default)]
+    BundleOverride {
+        title: Option<Title> = "Option::is_none",
+        slug: Option<Slug> = "Option::is_none",
+        date: Option<Timestamp> = "Option::is_none",
+        description: Option<Description> = "Option::is_none",
+        cover_url: Option<WebReference> = "Option::is_none",
+        cover_alt: Option<ShortText> = "Option::is_none",
+        cover_width: Option<ShortText> = "Option::is_none",
+        canonical_link: Option<WebReference> = "Option::is_none",
+        filename: Option<ShortText> = "Option::is_none",
+        custom_data: Option<CustomData> = "Option::is_none",
+        tags: Option<Vec<TagId>> = "Option::is_none",
+        members: Option<Vec<WorkspaceMemberId>> = "Option::is_none",
+        content: Option<Value> = "Option::is_none",
+    }
 }
 
 /// Builds a value of a type with a piece's fields from another one with fields of the same names.

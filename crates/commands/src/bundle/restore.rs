@@ -49,20 +49,20 @@ pub(crate) async fn restore(
         bail!("a bundle contains a whole workspace: name only its folder, without other flags");
     }
     let environment = Environment::default();
-    let frame = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
+    let manifest = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
     let own = OwnFiles::of(Some(&settings.database()?));
     if let Some(file) = files.iter().find(|file| own.includes(file)) {
         bail!("{} belongs to the database that is restored into", file.display());
     }
     if arguments.dry_run {
-        return check_manifest(settings, &environment, frame, files.len(), &missing).await;
+        return check_manifest(settings, &environment, manifest, files.len(), &missing).await;
     }
     let database = store::open(settings, &environment, ProcessRole::Command).await?;
-    let workspace = frame.workspace.id;
-    let (of_frame, own) = (environment.clone(), Arc::clone(&frame));
-    let keep = async move |tx: &WriteTx<'_>| own.keep(tx, &of_frame).await;
-    database.write("bundle.frame", keep).await.context("nothing was restored")?;
+    let workspace = manifest.workspace.id;
+    let (environment_of_write, own) = (environment.clone(), Arc::clone(&manifest));
+    let insert = async move |tx: &WriteTx<'_>| own.insert(tx, &environment_of_write).await;
+    database.write("bundle.manifest", insert).await.context("nothing was restored")?;
     let bar = progress::bar("pieces", files.len() as u64);
     let mut report = RestoreReport { problems: missing, ..RestoreReport::default() };
     for some in files.chunks(BATCH) {
@@ -77,14 +77,14 @@ pub(crate) async fn restore(
             }
         }
         let scope = Scope::whole(workspace);
-        report.keep(&database, &environment, &scope, read, &names).await?;
+        report.insert(&database, &environment, &scope, read, &names).await?;
         bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
     // The webhooks are written last, so that restored pieces don't trigger them.
-    let (now, own) = (environment.now(), frame);
-    let keep = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
-    let webhooks = database.write("bundle.webhooks", keep).await.map_err(interrupted)?;
+    let (now, own) = (environment.now(), manifest);
+    let insert = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
+    let webhooks = database.write("bundle.webhooks", insert).await.map_err(interrupted)?;
     database.close().await;
     report.print(workspace, webhooks);
     Ok(exit_code(&report.problems))
@@ -102,23 +102,23 @@ fn exit_code(problems: &[String]) -> ExitCode {
 async fn check_manifest(
     settings: &Settings,
     environment: &Environment,
-    frame: Arc<WorkspaceManifest>,
+    manifest: Arc<WorkspaceManifest>,
     pieces: usize,
     missing: &[String],
 ) -> anyhow::Result<ExitCode> {
-    let workspace = frame.workspace.id;
+    let workspace = manifest.workspace.id;
     // A missing database counts as an empty one.
     if !matches!(settings.database()?, DatabaseUrl::Sqlite(path) if !path.exists()) {
         let database = store::open_existing(settings, environment).await?;
-        let of_frame = environment.clone();
-        let keep = async move |tx: &WriteTx<'_>| {
-            frame.keep(tx, &of_frame).await?;
-            Err::<(), _>(RestoreError::TriedOut)
+        let environment_of_write = environment.clone();
+        let insert = async move |tx: &WriteTx<'_>| {
+            manifest.insert(tx, &environment_of_write).await?;
+            Err::<(), _>(RestoreError::DryRun)
         };
-        let tried = database.write("bundle.frame", keep).await;
+        let tried = database.write("bundle.manifest", insert).await;
         database.close().await;
         if let Err(error) = tried
-            && !matches!(error, RestoreError::TriedOut)
+            && !matches!(error, RestoreError::DryRun)
         {
             return Err(error).context("nothing would be restored");
         }
@@ -131,7 +131,7 @@ async fn check_manifest(
 #[derive(Debug, Default)]
 struct RestoreReport {
     restored: usize,
-    there: usize,
+    existing: usize,
     problems: Vec<String>,
 }
 
@@ -140,7 +140,7 @@ impl RestoreReport {
         say!(
             "Restored {workspace}: {}, {} existed already, {} with problems",
             counted(self.restored as u64, "piece"),
-            self.there,
+            self.existing,
             self.problems.len()
         );
         if webhooks > 0 {
@@ -154,7 +154,7 @@ impl RestoreReport {
     }
 
     /// Writes pieces in one transaction, or each in its own if one of them is rejected.
-    async fn keep(
+    async fn insert(
         &mut self,
         database: &Database,
         environment: &Environment,
@@ -190,7 +190,7 @@ impl RestoreReport {
         match write(0..read.len()).await {
             Ok(restored) => {
                 self.restored += restored;
-                self.there += read.len() - restored;
+                self.existing += read.len() - restored;
                 return Ok(());
             }
             Err(error) if error.storage_error().is_some() => return Err(interrupted(error)),
@@ -200,7 +200,7 @@ impl RestoreReport {
             match write(index..index + 1).await {
                 Ok(restored) => {
                     self.restored += restored;
-                    self.there += 1 - restored;
+                    self.existing += 1 - restored;
                 }
                 Err(error) if error.storage_error().is_some() => return Err(interrupted(error)),
                 Err(error) => self.problems.push(format!("{}: {error}", name.display())),

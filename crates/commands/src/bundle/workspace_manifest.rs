@@ -40,7 +40,7 @@ pub(super) enum RestoreError {
     Other(#[from] Error),
     /// The rollback of a dry run.
     #[error("the check was rolled back")]
-    TriedOut,
+    DryRun,
 }
 
 impl From<storage::Error> for RestoreError {
@@ -53,7 +53,7 @@ impl Failure for RestoreError {
     fn storage_error(&self) -> Option<&storage::Error> {
         match self {
             Self::Of(_, error) | Self::Other(error) => error.storage_error(),
-            Self::Because(_) | Self::TriedOut => None,
+            Self::Because(_) | Self::DryRun => None,
         }
     }
 }
@@ -96,7 +96,7 @@ impl WorkspaceManifest {
     }
 
     /// Inserts the resources that don't exist yet, except the webhooks.
-    pub(super) async fn keep(
+    pub(super) async fn insert(
         &self,
         tx: &WriteTx<'_>,
         environment: &Environment,

@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use super::names;
 use crate::bundle::manifest::is_bundle;
 use crate::own_files::OwnFiles;
+use crate::private_files;
 
 /// The file with the list of exported files.
 const LIST_FILE: &str = ".galley-export";
@@ -145,13 +146,10 @@ impl ExportFolder {
 
 /// Creates the folder. A bundle contains e-mail addresses, so only its owner gets access.
 fn make(path: &Path, kind: ExportKind) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    if kind == ExportKind::Bundle {
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match kind {
+        ExportKind::Markdown => fs::create_dir_all(path),
+        ExportKind::Bundle => private_files::create_directory(path),
     }
-    builder.create(path)
 }
 
 /// Returns the files of the export in a folder.
@@ -185,14 +183,11 @@ fn replace(path: &Path, text: &str, kind: ExportKind) -> anyhow::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    if kind == ExportKind::Bundle {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let written = options
-        .open(&unfinished)
+    let created = match kind {
+        ExportKind::Markdown => fs::File::create_new(&unfinished),
+        ExportKind::Bundle => private_files::create(&unfinished),
+    };
+    let written = created
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {

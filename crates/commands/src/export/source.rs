@@ -9,7 +9,7 @@ use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
-use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
+use galley_storage::{IdPage, Snapshot, Tx, content_groups, members, tags, variants};
 
 /// The number of pieces in one read.
 const PAGE: i64 = 32;
@@ -35,10 +35,10 @@ impl ExportSource {
         let read = async move |tx: &Tx<'_>| {
             let groups = content_groups::subtree(tx, workspace, &[group]).await?;
             let groups = groups.into_iter().map(|(group, parent)| (group.id, (group, parent)));
-            let tags = tags::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
-            let members = members::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
+            let tags = tags::list(tx, workspace, &IdPage::default()).await?.into_iter();
+            let members = members::list(tx, workspace, &IdPage::default()).await?.into_iter();
             let named = members.filter_map(|member| Some((member.id, member.user?.username)));
-            let variants = variants::list(tx, workspace, None, i64::MAX, 0).await?;
+            let variants = variants::list(tx, workspace, &IdPage::default()).await?;
             Ok::<_, Error>(Self {
                 workspace,
                 group,
@@ -63,14 +63,11 @@ impl ExportSource {
             let query = PieceListQuery {
                 groups: Some(vec![group]),
                 subtree: true,
-                within: None,
-                slug: None,
-                tag: None,
                 sort: Sort { key: SortKey::CreatedAt, descending: false },
                 after: after.clone(),
                 limit: PAGE,
-                offset: 0,
                 view: View { variant, content: true },
+                ..PieceListQuery::default()
             };
             Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
         };

@@ -20,9 +20,9 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position};
 use galley_storage::content_pieces::View;
-use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
+use galley_storage::{self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members};
 
 use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
@@ -58,7 +58,10 @@ impl DatabaseDestination {
         Ok(Self { database, environment, scope: Scope::whole(workspace), is_served })
     }
 
-    async fn write(&self, documents: Vec<PreparedDocument>) -> Result<Vec<WriteResult>, Error> {
+    async fn write_in_transaction(
+        &self,
+        documents: Vec<PreparedDocument>,
+    ) -> Result<Vec<WriteResult>, Error> {
         let batch = Batch {
             environment: self.environment.clone(),
             scope: self.scope.clone(),
@@ -72,8 +75,8 @@ impl DatabaseDestination {
 /// Maps a storage error to a broken import, and any other error to a rejected document.
 fn failure(error: Error) -> WriteFailure {
     match error.storage_error() {
-        Some(_) => WriteFailure::Broken(anyhow::Error::new(error)),
-        None => WriteFailure::Refused(error.to_string()),
+        Some(_) => WriteFailure::Failed(anyhow::Error::new(error)),
+        None => WriteFailure::Rejected(error.to_string()),
     }
 }
 
@@ -102,14 +105,9 @@ impl Destination for DatabaseDestination {
             let query = PieceListQuery {
                 groups: group.map(|group| vec![group]),
                 subtree,
-                within: None,
-                slug: None,
-                tag: None,
-                sort: Sort { key: SortKey::Order, descending: false },
                 after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
                 limit: PAGE_SIZE,
-                offset: 0,
-                view: View::default(),
+                ..PieceListQuery::default()
             };
             let scope = self.scope.clone();
             let read = async move |tx: &Tx<'_>| {
@@ -133,7 +131,7 @@ impl Destination for DatabaseDestination {
     async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(members::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?)
+            Ok::<_, Error>(members::list(tx, workspace, &IdPage::first(RESOURCE_LIST_LIMIT)).await?)
         };
         let mut people = Vec::new();
         for member in self.database.read_long("import.people", read).await? {
@@ -149,7 +147,7 @@ impl Destination for DatabaseDestination {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(
-                storage::variants::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?,
+                storage::variants::list(tx, workspace, &IdPage::first(RESOURCE_LIST_LIMIT)).await?,
             )
         };
         let variants = self.database.read_long("import.variants", read).await?;
@@ -183,15 +181,10 @@ impl Destination for DatabaseDestination {
         let name = name.clone();
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let workspace = scope.workspace;
-            let children = storage::content_groups::list_children(
-                tx,
-                workspace,
-                parent,
-                None,
-                RESOURCE_LIST_LIMIT,
-                0,
-            );
-            if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
+            let page = IdPage::first(RESOURCE_LIST_LIMIT);
+            let children =
+                storage::content_groups::list_children(tx, workspace, parent, &page).await?;
+            if let Some(found) = children.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
             Ok(content_groups::create_in(tx, &environment, &scope, &name, parent).await?.id)
@@ -204,7 +197,8 @@ impl Destination for DatabaseDestination {
         let new = NewVariant { key: key.clone(), label: label.clone(), description: None };
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let there =
-                storage::variants::list(tx, scope.workspace, None, RESOURCE_LIST_LIMIT, 0).await?;
+                storage::variants::list(tx, scope.workspace, &IdPage::first(RESOURCE_LIST_LIMIT))
+                    .await?;
             if !there.iter().any(|variant| variant.key == new.key) {
                 variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
             }
@@ -213,14 +207,17 @@ impl Destination for DatabaseDestination {
         self.database.write("import.variant", find_or_make).await.map_err(failure)
     }
 
-    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
+    async fn write(
+        &mut self,
+        documents: Vec<PreparedDocument>,
+    ) -> anyhow::Result<Vec<WriteResult>> {
         let started = Instant::now();
-        let kept = self.write_batch(documents).await?;
+        let written = self.write_batch(documents).await?;
         if self.is_served {
             // The import pauses for the time that its batch blocked other writers.
             tokio::time::sleep(started.elapsed()).await;
         }
-        Ok(kept)
+        Ok(written)
     }
 
     async fn close(self) {
@@ -234,23 +231,25 @@ impl DatabaseDestination {
         &self,
         documents: Vec<PreparedDocument>,
     ) -> anyhow::Result<Vec<WriteResult>> {
-        match self.write(documents.clone()).await.map_err(failure) {
-            Ok(kept) => return Ok(kept),
-            Err(WriteFailure::Broken(error)) => return Err(error),
-            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
+        match self.write_in_transaction(documents.clone()).await.map_err(failure) {
+            Ok(written) => return Ok(written),
+            Err(WriteFailure::Failed(error)) => return Err(error),
+            Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => {}
         }
-        let mut kept = Vec::with_capacity(documents.len());
+        let mut written = Vec::with_capacity(documents.len());
         for document in documents {
-            match self.write(vec![document.clone()]).await.map_err(failure) {
-                Ok(one) => kept.extend(one),
-                Err(WriteFailure::Refused(problem)) => kept.push(document.rejected(&problem)),
-                Err(WriteFailure::Stale) => {
-                    kept.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
+            match self.write_in_transaction(vec![document.clone()]).await.map_err(failure) {
+                Ok(one) => written.extend(one),
+                Err(WriteFailure::Rejected(problem)) => {
+                    written.push(WriteResult::rejected(problem));
                 }
-                Err(WriteFailure::Broken(error)) => return Err(error),
+                Err(WriteFailure::Conflict) => {
+                    written.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
+                }
+                Err(WriteFailure::Failed(error)) => return Err(error),
             }
         }
-        Ok(kept)
+        Ok(written)
     }
 }
 
@@ -329,7 +328,7 @@ impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
-            let kept = match &one.task {
+            let written = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let made = content_pieces::create_in(tx, &self.environment, &self.scope, &new);
@@ -338,16 +337,16 @@ impl Batch {
                 Task::Update { id, version, group } => {
                     self.update(tx, one, *id, version.as_deref(), *group).await?
                 }
-                Task::Note { id } => {
+                Task::Record { id } => {
                     WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
                 }
             };
-            if let (Some(piece), true) = (kept.id, kept.outcome != ImportOutcome::Conflict) {
+            if let (Some(piece), true) = (written.id, written.outcome != ImportOutcome::Conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save_in(tx, &self.scope, &[source]).await?;
             }
-            done.push(kept);
+            done.push(written);
         }
         Ok(done)
     }

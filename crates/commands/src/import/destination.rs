@@ -12,11 +12,11 @@ use super::raw::{ContentForm, Document};
 #[derive(Debug)]
 pub(super) enum WriteFailure {
     /// The document itself is invalid. Other documents can still be written.
-    Refused(String),
+    Rejected(String),
     /// The piece changed after it was read.
-    Stale,
+    Conflict,
     /// No further document could be written either.
-    Broken(anyhow::Error),
+    Failed(anyhow::Error),
 }
 
 /// The result of importing one document.
@@ -27,7 +27,8 @@ pub(super) enum ImportOutcome {
     Unchanged,
     /// The source and the piece were both changed since the last import.
     Conflict,
-    Refused(String),
+    /// The problem of the document, without its place.
+    Rejected(String),
 }
 
 /// An existing piece.
@@ -36,7 +37,7 @@ pub(super) struct KnownPiece {
     pub(super) id: ContentPieceId,
     /// The name of the source that it was imported from.
     pub(super) source: Option<String>,
-    /// The sources that earlier imports noted, by variant.
+    /// The sources that earlier imports recorded, by variant.
     pub(super) sources: Vec<(Option<VariantKey>, ImportSource)>,
 }
 
@@ -60,7 +61,7 @@ pub(super) enum Task {
     /// Updates a piece if it still has this version, and moves it into another group.
     Update { id: ContentPieceId, version: Option<String>, group: Option<ContentGroupId> },
     /// Notes only the source, as the piece equals it already.
-    Note { id: ContentPieceId },
+    Record { id: ContentPieceId },
 }
 
 /// A document with its resolved references.
@@ -74,19 +75,18 @@ pub(super) struct PreparedDocument {
     pub(super) source: ImportSource,
 }
 
-impl PreparedDocument {
-    pub(super) fn rejected(&self, problem: &str) -> WriteResult {
-        let place = &self.document.place;
-        WriteResult { id: None, outcome: ImportOutcome::Refused(format!("{place}: {problem}")) }
-    }
-}
-
 /// The result of writing a document.
 #[derive(Debug)]
 pub(super) struct WriteResult {
     /// The piece that was created or updated.
     pub(super) id: Option<ContentPieceId>,
     pub(super) outcome: ImportOutcome,
+}
+
+impl WriteResult {
+    pub(super) fn rejected(problem: String) -> Self {
+        Self { id: None, outcome: ImportOutcome::Rejected(problem) }
+    }
 }
 
 /// The operations of an import on its destination.
@@ -133,7 +133,8 @@ pub(super) trait Destination {
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure>;
 
     /// Writes documents. Returns their results in the same order.
-    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>>;
+    async fn write(&mut self, documents: Vec<PreparedDocument>)
+    -> anyhow::Result<Vec<WriteResult>>;
 
     /// Closes the destination.
     async fn close(self);

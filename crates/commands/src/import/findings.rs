@@ -12,7 +12,8 @@ pub(super) enum FindingGroup {
     /// Sources, or parts of them, that were not imported.
     LeftOut,
     /// Sources that were imported into a group of their own.
-    SetApart,
+    #[serde(rename = "setApart")]
+    Unpublished,
     /// Values that the source doesn't have, and that were assumed.
     Assumed,
     /// Values that the source doesn't have.
@@ -20,18 +21,19 @@ pub(super) enum FindingGroup {
     /// Parts of the content that were not kept.
     Lost,
     /// Parts that were kept unchanged, and that don't work without the source.
-    Dangling,
+    #[serde(rename = "dangling")]
+    Unresolved,
 }
 
 impl FindingGroup {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LeftOut => "Left out",
-            Self::SetApart => "Unpublished, in separate groups",
+            Self::Unpublished => "Unpublished, in separate groups",
             Self::Assumed => "Assumed",
             Self::Missing => "Missing",
             Self::Lost => "Lost from the contents",
-            Self::Dangling => "Kept in the contents as written; check them",
+            Self::Unresolved => "Kept in the contents as written; check them",
         }
     }
 }
@@ -64,12 +66,12 @@ impl Finding {
         Self::new(FindingGroup::LeftOut, what)
     }
 
-    pub(super) fn set_apart(what: impl Into<String>) -> Self {
-        Self::new(FindingGroup::SetApart, what)
+    pub(super) fn unpublished(what: impl Into<String>) -> Self {
+        Self::new(FindingGroup::Unpublished, what)
     }
 
-    pub(super) fn dangling(what: &str) -> Self {
-        Self::new(FindingGroup::Dangling, what)
+    pub(super) fn unresolved(what: &str) -> Self {
+        Self::new(FindingGroup::Unresolved, what)
     }
 
     /// Sets the number of occurrences.
@@ -136,7 +138,7 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
     found.insert(ANCHORS, anchors.into_iter().map(|anchor| format!("#{anchor}")).collect());
     for (what, details) in found {
         if !details.is_empty() {
-            let finding = Finding::dangling(what).times(details.len());
+            let finding = Finding::unresolved(what).times(details.len());
             findings.push(Finding { details, ..finding });
         }
     }
@@ -233,7 +235,7 @@ pub(super) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
         address if is_from_root(address) => FROM_ROOT,
         _ => return,
     };
-    findings.push(Finding { details: vec![address.to_owned()], ..Finding::dangling(what) });
+    findings.push(Finding { details: vec![address.to_owned()], ..Finding::unresolved(what) });
 }
 
 /// Returns the references to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.

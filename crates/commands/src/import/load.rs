@@ -68,7 +68,7 @@ impl KnownPieces {
     }
 
     /// Adds a piece of the groups for unpublished sources. Imports into all groups share these
-    /// groups. So the piece's source name counts only if an import into this group noted it.
+    /// groups. So the piece's source name counts only if an import into this group recorded it.
     fn add_unpublished(&mut self, mut piece: KnownPiece, target: ContentGroupId) {
         let is_of_target = piece.sources.iter().any(|(variant, source)| {
             variant.is_none() && fingerprint::is_of_group(&source.source_hash, target)
@@ -110,7 +110,7 @@ struct Candidate {
 enum Decision {
     Create,
     Update { version: Option<String> },
-    Note,
+    Record,
     Done(ImportOutcome),
 }
 
@@ -160,7 +160,7 @@ impl<P: Destination> Loader<P> {
                     let outcome = if self.seen.contains(&own) {
                         ImportOutcome::Updated
                     } else {
-                        ImportOutcome::Refused(format!("{place}: {}", self.missing_piece_message()))
+                        ImportOutcome::Rejected(self.missing_piece_message())
                     };
                     outcomes.push((place, outcome));
                 }
@@ -173,7 +173,7 @@ impl<P: Destination> Loader<P> {
             let outcome = match decision {
                 Decision::Create => ImportOutcome::Created,
                 Decision::Update { .. } => ImportOutcome::Updated,
-                Decision::Note => ImportOutcome::Unchanged,
+                Decision::Record => ImportOutcome::Unchanged,
                 Decision::Done(outcome) => outcome,
             };
             (candidate.document.place, outcome)
@@ -207,11 +207,8 @@ impl<P: Destination> Loader<P> {
             let place = document.place.clone();
             match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
-                    let refused = ImportOutcome::Refused(format!(
-                        "{place}: {}",
-                        self.missing_piece_message()
-                    ));
-                    outcomes.push((place, refused));
+                    let rejected = ImportOutcome::Rejected(self.missing_piece_message());
+                    outcomes.push((place, rejected));
                 }
                 Ok(candidate) => candidates.push(candidate),
                 Err(outcome) => outcomes.push((place, outcome)),
@@ -227,12 +224,11 @@ impl<P: Destination> Loader<P> {
             }
             match self.prepare(candidate, decision).await {
                 Ok(document) => prepared.push(document),
-                Err(WriteFailure::Refused(problem)) => {
-                    let refused = ImportOutcome::Refused(format!("{place}: {problem}"));
-                    outcomes.push((place, refused));
+                Err(WriteFailure::Rejected(problem)) => {
+                    outcomes.push((place, ImportOutcome::Rejected(problem)));
                 }
-                Err(WriteFailure::Stale) => outcomes.push((place, ImportOutcome::Conflict)),
-                Err(WriteFailure::Broken(error)) => return Err(error),
+                Err(WriteFailure::Conflict) => outcomes.push((place, ImportOutcome::Conflict)),
+                Err(WriteFailure::Failed(error)) => return Err(error),
             }
         }
         if prepared.is_empty() {
@@ -242,8 +238,8 @@ impl<P: Destination> Loader<P> {
             (one.document.name.as_str().to_owned(), one.document.place.clone())
         };
         let names: Vec<_> = prepared.iter().map(name).collect();
-        let kept = self.place.keep(prepared).await?;
-        for ((name, place), one) in names.into_iter().zip(kept) {
+        let written = self.place.write(prepared).await?;
+        for ((name, place), one) in names.into_iter().zip(written) {
             if let Some(id) = one.id {
                 self.known.by_name.insert(name, id);
             }
@@ -280,10 +276,8 @@ impl<P: Destination> Loader<P> {
             !self.known.by_id.contains_key(&id)
                 || self.seen.insert((id.to_string(), document.language.clone()))
         });
-        (!is_new || !of_id).then(|| {
-            let place = &document.place;
-            ImportOutcome::Refused(format!("{place}: an earlier source has the same id"))
-        })
+        (!is_new || !of_id)
+            .then(|| ImportOutcome::Rejected("an earlier source has the same id".to_owned()))
     }
 
     fn missing_piece_message(&self) -> String {
@@ -294,15 +288,12 @@ impl<P: Destination> Loader<P> {
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
     /// write.
     fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
-        if let Some(refused) = self.reject_duplicate(&document) {
-            return Err(refused);
+        if let Some(rejected) = self.reject_duplicate(&document) {
+            return Err(rejected);
         }
         let language = document.language.as_deref();
         let variant = language.filter(|it| Some(*it) != self.target.language.as_deref());
-        let variant = variant.map(variant_key).transpose().map_err(|problem| {
-            let place = &document.place;
-            ImportOutcome::Refused(format!("{place}: {problem}"))
-        })?;
+        let variant = variant.map(variant_key).transpose().map_err(ImportOutcome::Rejected)?;
         let known = self.known.find(&document);
         let mut labels: Vec<TagLabel> = Vec::new();
         for label in self.target.labels.iter().chain(&document.tags) {
@@ -313,11 +304,12 @@ impl<P: Destination> Loader<P> {
         let texts = || labels.iter().map(TagLabel::as_str);
         let source_hash = fingerprint::of_source(&document, texts(), self.target.group);
         let imported_hash = WrittenFields::of(&document, texts().collect()).hash();
-        // An exported file doesn't replace the piece's own source: that source stays noted.
-        let noted = known.filter(|_| document.id.is_some());
-        let noted = noted.and_then(|id| self.known.source(id, variant.as_ref()));
-        let noted = noted.map_or_else(|| source_hash.clone(), |noted| noted.source_hash.clone());
-        let source = ImportSource { source_hash: noted, imported_hash };
+        // An exported file doesn't replace the piece's own source: that source stays recorded.
+        let recorded = known.filter(|_| document.id.is_some());
+        let recorded = recorded.and_then(|id| self.known.source(id, variant.as_ref()));
+        let recorded =
+            recorded.map_or_else(|| source_hash.clone(), |recorded| recorded.source_hash.clone());
+        let source = ImportSource { source_hash: recorded, imported_hash };
         Ok(Candidate { document, known, variant, labels, source_hash, source })
     }
 
@@ -330,8 +322,8 @@ impl<P: Destination> Loader<P> {
                 decisions.push(Decision::Create);
                 continue;
             };
-            let noted = self.known.source(id, candidate.variant.as_ref());
-            let is_same = noted.is_some_and(|it| it.source_hash == candidate.source_hash);
+            let recorded = self.known.source(id, candidate.variant.as_ref());
+            let is_same = recorded.is_some_and(|it| it.source_hash == candidate.source_hash);
             if is_same && !self.target.overwrite {
                 decisions.push(Decision::Done(ImportOutcome::Unchanged));
                 continue;
@@ -353,19 +345,17 @@ impl<P: Destination> Loader<P> {
     fn decide_on(&self, candidate: &Candidate, current: Option<CurrentPiece>) -> Decision {
         let Candidate { document, known, variant, source, .. } = candidate;
         let Some(current) = current else {
-            let place = &document.place;
-            let problem =
-                format!("{place}: its piece was deleted during the import: import it again");
-            return Decision::Done(ImportOutcome::Refused(problem));
+            let problem = "its piece was deleted during the import: import it again";
+            return Decision::Done(ImportOutcome::Rejected(problem.to_owned()));
         };
         let width = document.cover_width.as_ref().map(ShortText::as_str);
         let has_width = width.is_none_or(|width| current.cover_width.as_deref() == Some(width));
         if current.hash == source.imported_hash && has_width {
-            return Decision::Note;
+            return Decision::Record;
         }
-        let noted = known.and_then(|id| self.known.source(id, variant.as_ref()));
-        let was_edited = match noted {
-            Some(noted) => noted.imported_hash != current.hash,
+        let recorded = known.and_then(|id| self.known.source(id, variant.as_ref()));
+        let was_edited = match recorded {
+            Some(recorded) => recorded.imported_hash != current.hash,
             // A variant that doesn't override anything yet.
             None => variant.is_none() || !current.equals_piece,
         };
@@ -387,7 +377,7 @@ impl<P: Destination> Loader<P> {
             self.create_missing_variant(key, language).await?;
         }
         let task = match (decision, known) {
-            (Decision::Note, Some(id)) => Task::Note { id },
+            (Decision::Record, Some(id)) => Task::Record { id },
             (Decision::Update { version }, Some(id)) => {
                 // The source was a draft and is published now.
                 let is_published =
@@ -443,7 +433,7 @@ impl<P: Destination> Loader<P> {
             return Ok(*known);
         }
         let parsed = ContentGroupName::parse(name)
-            .map_err(|invalid| WriteFailure::Refused(format!("the group {name:?} {invalid}")))?;
+            .map_err(|invalid| WriteFailure::Rejected(format!("the group {name:?} {invalid}")))?;
         let made = self.place.group(parent, &parsed).await;
         let group =
             made.map_err(|failure| with_subject(&format!("the group {name:?}"), failure))?;
@@ -460,7 +450,7 @@ impl<P: Destination> Loader<P> {
             return Ok(());
         }
         let label = VariantLabel::parse(language)
-            .map_err(|invalid| WriteFailure::Refused(format!("the language {invalid}")))?;
+            .map_err(|invalid| WriteFailure::Rejected(format!("the language {invalid}")))?;
         let made = self.place.variant(key, &label).await;
         made.map_err(|failure| with_subject(&format!("the variant {language:?}"), failure))?;
         self.variants.push(key.clone());
@@ -470,7 +460,7 @@ impl<P: Destination> Loader<P> {
 
 fn with_subject(what: &str, failure: WriteFailure) -> WriteFailure {
     match failure {
-        WriteFailure::Refused(problem) => WriteFailure::Refused(format!("{what}: {problem}")),
+        WriteFailure::Rejected(problem) => WriteFailure::Rejected(format!("{what}: {problem}")),
         other => other,
     }
 }

@@ -156,7 +156,7 @@ impl<P: Destination> Import<'_, P> {
                         let is_left = self.loader.has_published_piece(&document);
                         let left = if is_left { ", placed among the published ones" } else { "" };
                         let what = format!("{}{left}", state.plural());
-                        self.report.add(&source, Finding::set_apart(what));
+                        self.report.add(&source, Finding::unpublished(what));
                     }
                     for finding in std::mem::take(&mut document.findings) {
                         self.report.add(&source, finding);

@@ -209,7 +209,7 @@ impl RawPiece {
             SourceBody::Markdown(text) => ("markdown", text),
             SourceBody::Html(text) => ("html", text),
         };
-        let said = json!([
+        let values = json!([
             self.title,
             self.slug,
             self.date,
@@ -223,7 +223,7 @@ impl RawPiece {
             self.custom_data,
             kind,
         ]);
-        hash([said.to_string().as_str(), text.as_str()])
+        hash([values.to_string().as_str(), text.as_str()])
     }
 }
 

@@ -98,7 +98,7 @@ impl Report {
             ImportOutcome::Updated => self.updated += 1,
             ImportOutcome::Unchanged => self.unchanged += 1,
             ImportOutcome::Conflict => self.conflicts.push(place.to_owned()),
-            ImportOutcome::Refused(problem) => self.problems.push(problem),
+            ImportOutcome::Rejected(problem) => self.problems.push(format!("{place}: {problem}")),
         }
     }
 
@@ -107,9 +107,9 @@ impl Report {
     pub(super) fn print(&mut self, dry_run: bool) -> ExitCode {
         let Self { created, updated, unchanged, .. } = self;
         let (conflicts, problems) = (self.conflicts.len(), self.problems.len());
-        let said = if dry_run { "would be imported" } else { "imported" };
+        let verb = if dry_run { "would be imported" } else { "imported" };
         say!(
-            "{created} {said}, {updated} updated, {unchanged} unchanged, {conflicts} with conflicts, \
+            "{created} {verb}, {updated} updated, {unchanged} unchanged, {conflicts} with conflicts, \
              {problems} with problems"
         );
         self.kinds.sort_by_key(|kind| (kind.group, std::cmp::Reverse(kind.count)));

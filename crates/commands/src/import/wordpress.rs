@@ -332,7 +332,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     let content = item.texts.get("content:encoded").map_or("", String::as_str);
     let (html, shortcodes) = html(content);
     if shortcodes {
-        findings.push(Finding::dangling("texts with shortcodes ([like this])"));
+        findings.push(Finding::unresolved("texts with shortcodes ([like this])"));
     }
     let excerpt = item.text("excerpt:encoded").to_owned();
     ItemOutcome::Post(Box::new(RawPiece {

@@ -3,5 +3,6 @@
 mod read;
 mod write;
 
+pub use read::json_depth;
 pub(crate) use read::read;
 pub(crate) use write::{write, write_within};

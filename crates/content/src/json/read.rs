@@ -17,7 +17,7 @@ use crate::{color, safety};
 pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     let depth_max = ContentLimits::default().tree_depth;
     // Each level of the tree has two levels of JSON. Marks and their attributes add a few.
-    if nesting(json) > depth_max * 2 + 6 {
+    if json_depth(json.as_bytes()) > depth_max * 2 + 6 {
         return Err(ContentError::TooDeep);
     }
     let root = parse(json)?;
@@ -30,11 +30,11 @@ pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     Ok(reader.builder.finish())
 }
 
-/// Returns the nesting depth of brackets outside of strings.
-fn nesting(json: &str) -> usize {
+/// Returns the depth of nested arrays and objects in a JSON text.
+pub fn json_depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut in_string = false;
-    let mut bytes = json.bytes();
+    let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' if in_string => {
@@ -54,7 +54,7 @@ fn nesting(json: &str) -> usize {
 
 fn parse(json: &str) -> Result<Json, ContentError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    // The deserializer's own limit is lower than the permitted depth, which `nesting` has checked.
+    // The deserializer's own limit is lower than the permitted depth, which was checked before.
     deserializer.disable_recursion_limit();
     let mut documents = deserializer.into_iter::<Json>();
     match (documents.next(), documents.next()) {
@@ -201,7 +201,7 @@ impl TreeReader {
                     }
                     set.highlight = Some(self.builder.color(color));
                 }
-                _ => match Flag::ALL.into_iter().find(|flag| flag.name() == name) {
+                _ => match Flag::from_name(name) {
                     Some(flag) => set = set.with(flag),
                     None => return Err(ContentError::invalid(format!("unknown mark {name:?}"))),
                 },

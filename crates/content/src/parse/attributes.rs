@@ -3,56 +3,42 @@
 use html5ever::tendril::StrTendril;
 use html5ever::{QualName, ns};
 
-macro_rules! attributes {
-    ($($name:ident = $text:literal,)*) => {
-        /// The attributes that the conversion reads.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Attribute {$($name,)*}
+use crate::names::named_enum;
 
-        impl Attribute {
-            pub(super) fn from_name(name: &QualName) -> Option<Self> {
-                if name.ns != ns!() {
-                    return None;
-                }
-                match &*name.local {
-                    $($text => Some(Self::$name),)*
-                    _ => None,
-                }
-            }
-
-            /// Returns the attribute's name in HTML.
-            pub(crate) const fn name(self) -> &'static str {
-                match self {$(Self::$name => $text,)*}
-            }
-        }
-    };
+named_enum! {
+    /// The attributes that the conversion reads.
+    Attribute {
+        Align = "align",
+        Alt = "alt",
+        Class = "class",
+        Colspan = "colspan",
+        Colwidth = "colwidth",
+        DataChecked = "data-checked",
+        DataColor = "data-color",
+        DataType = "data-type",
+        Height = "height",
+        Href = "href",
+        Level = "level",
+        Rel = "rel",
+        Rowspan = "rowspan",
+        Src = "src",
+        Start = "start",
+        Style = "style",
+        Target = "target",
+        Title = "title",
+        Type = "type",
+        Width = "width",
+    }
 }
 
-attributes! {
-    Align = "align",
-    Alt = "alt",
-    Class = "class",
-    Colspan = "colspan",
-    Colwidth = "colwidth",
-    DataChecked = "data-checked",
-    DataColor = "data-color",
-    DataType = "data-type",
-    Height = "height",
-    Href = "href",
-    Level = "level",
-    Rel = "rel",
-    Rowspan = "rowspan",
-    Src = "src",
-    Start = "start",
-    Style = "style",
-    Target = "target",
-    Title = "title",
-    Type = "type",
-    Width = "width",
+impl Attribute {
+    pub(super) fn of(name: &QualName) -> Option<Self> {
+        if name.ns == ns!() { Self::from_name(&name.local) } else { None }
+    }
 }
 
 pub(super) fn other_names(attributes: &[html5ever::Attribute]) -> Box<[String]> {
-    let others = attributes.iter().filter(|given| Attribute::from_name(&given.name).is_none());
+    let others = attributes.iter().filter(|given| Attribute::of(&given.name).is_none());
     others.map(|given| given.name.local.to_string()).collect()
 }
 

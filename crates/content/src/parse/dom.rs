@@ -189,7 +189,7 @@ impl Dom {
         let others = self.origins.is_some().then(|| other_names(&attributes));
         let known: Attributes = attributes
             .into_iter()
-            .filter_map(|given| Some((Attribute::from_name(&given.name)?, given.value)))
+            .filter_map(|given| Some((Attribute::of(&given.name)?, given.value)))
             .collect();
         let payload = if known.is_empty() {
             NONE

@@ -62,13 +62,13 @@ fn result_code(attempt: &AttemptReport) -> String {
 
 #[tokio::test]
 async fn a_misbehaving_receiver_fails_only_its_own_delivery() {
-    let zoo = Behaviour::zoo();
-    let attempts = zoo.iter().map(|(behaviour, _)| {
+    let catalog = Behaviour::catalog();
+    let attempts = catalog.iter().map(|(behaviour, _)| {
         let behaviour = behaviour.clone();
         tokio::spawn(async move { attempt_at(behaviour).await })
     });
     let attempts: Vec<_> = attempts.collect();
-    for ((behaviour, expected), attempt) in zoo.iter().zip(attempts) {
+    for ((behaviour, expected), attempt) in catalog.iter().zip(attempts) {
         let attempt = attempt.await.expect("nothing panics");
         assert_eq!(result_code(&attempt), *expected, "{behaviour:?}");
         let late = LIMITS.total + Duration::from_secs(1);
@@ -204,7 +204,8 @@ async fn no_response_body_is_stored_from_exempt_addresses() {
 
 #[tokio::test]
 async fn two_hundred_concurrent_attempts_end_in_time() {
-    let behaviours: Vec<_> = Behaviour::zoo().into_iter().map(|(behaviour, _)| behaviour).collect();
+    let behaviours: Vec<_> =
+        Behaviour::catalog().into_iter().map(|(behaviour, _)| behaviour).collect();
     let sender = Arc::new(sender());
     let started = Instant::now();
     let tasks: Vec<_> = (0..200)

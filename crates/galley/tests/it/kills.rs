@@ -300,7 +300,8 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
     let database = Database::open(options).await.unwrap();
     let read = async |tx: &Tx<'_>| {
         let workspace = galley_storage::workspaces::list(tx).await?[0].0;
-        events::list(tx, workspace, 0, 1_000_000).await
+        let (found, _) = events::list_with_paths(tx, workspace, 0, 1_000_000, usize::MAX).await?;
+        Ok(found.into_iter().map(|found| found.event).collect::<Vec<_>>())
     };
     let events = database.read_long::<_, Error, _>("events", read).await.unwrap();
     let numbers: Vec<i64> = events.iter().map(|event| event.sequence).collect();

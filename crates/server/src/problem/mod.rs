@@ -124,7 +124,7 @@ fn storage_failure(error: &storage::Error) -> Rejection {
              or not",
             Some(5),
         ),
-        E::Overloaded | E::Crowded(..) | E::TimedOut | E::Conflict | E::Taken(_) => {
+        E::Overloaded | E::KeySpaceExhausted(..) | E::TimedOut | E::Conflict | E::Taken(_) => {
             (Reason::Overloaded, "nothing was changed; try again", Some(1))
         }
         E::Panicked

@@ -151,8 +151,8 @@ impl CachedResponse {
     pub(crate) fn valid_for(&self) -> Option<&CachedToken> {
         let Validity::Moment { token, moment, piece } = &self.validity else { return None };
         let is_valid = match *piece {
-            Some(piece) => token.last_change.piece_is_not_after(piece, *moment),
-            None => token.last_change.is_not_after(*moment),
+            Some(piece) => token.last_change.piece_is_unchanged_since(piece, *moment),
+            None => token.last_change.is_unchanged_since(*moment),
         };
         is_valid.then_some(token)
     }

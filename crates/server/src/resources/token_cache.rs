@@ -26,7 +26,7 @@ pub(crate) struct CachedToken {
 impl CachedToken {
     /// Returns true if no access right of the workspace changed since the token was read.
     pub(crate) fn is_current(&self) -> bool {
-        self.last_change.permissions_are_not_after(self.moment)
+        self.last_change.permissions_are_unchanged_since(self.moment)
     }
 
     /// Returns true if the token has expired at `now`.

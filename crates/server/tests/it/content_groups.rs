@@ -23,7 +23,7 @@ async fn copy(service: &Service, id: &str, count: u32) {
     let environment = service.environment.clone();
     let write = async move |tx: &WriteTx<'_>| {
         let piece = content_pieces::find_for_update(tx, workspace, id).await?.expect("it is there");
-        for order in OrderKey::spread(Some(&piece.order), None, count) {
+        for order in OrderKey::spread_part(Some(&piece.order), None, 1..=count, count) {
             let id = ContentPieceId::new(environment.new_id());
             let copy = ContentPiece { id, order, ..piece.clone() };
             content_pieces::insert(tx, workspace, &copy, "{\"type\":\"doc\"}").await?;

@@ -32,8 +32,22 @@ pub(crate) async fn mails_of(
     service: &Service,
     member: &str,
 ) -> Vec<(mails::QueuedMail, InviteMail)> {
-    let (workspace, member) = (service.home.made.workspace, member.parse().unwrap());
-    let read = async move |tx: &Tx<'_>| mails::list_of_member(tx, workspace, member).await;
+    let workspace = service.home.made.workspace;
+    let member: WorkspaceMemberId = member.parse().unwrap();
+    let read = async move |tx: &Tx<'_>| {
+        let sql = "SELECT id, kind, member_id, recipient, sealed FROM mails
+            WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id";
+        tx.query(sql, &[workspace.into(), member.into()], |row| {
+            Ok(mails::QueuedMail {
+                id: row.get(0)?,
+                kind: row.get(1)?,
+                member: row.get(2)?,
+                recipient: row.get(3)?,
+                sealed: row.get(4)?,
+            })
+        })
+        .await
+    };
     let open = |mail: mails::QueuedMail| {
         let text = key().decrypt(&mail_aad(mail.id), &mail.sealed).unwrap();
         let says = serde_json::from_slice(&text).unwrap();

@@ -70,7 +70,9 @@ async fn a_revoked_token_stops_working_at_the_next_request(store: TestStore) {
     assert_eq!(service.send_as(&token, Method::GET, "/tags/list", None).await.status, 200);
     let workspace = service.home.made.workspace;
     let revoke = async move |tx: &galley_storage::WriteTx<'_>| {
-        let all = galley_storage::tokens::list(tx, workspace, None, None, 100, 0).await?;
+        let all =
+            galley_storage::tokens::list(tx, workspace, None, &galley_storage::IdPage::default())
+                .await?;
         let last = all.last().expect("there are tokens").id;
         galley_storage::tokens::delete(tx, workspace, last).await
     };

@@ -1,10 +1,10 @@
 //! `/webhooks`: storage, validation and display. Secrets are never shown.
 
 use galley_application::operations::webhooks::secret_aad;
-use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::{WebhookId, WorkspaceId};
 use galley_server::ServerLimits;
-use galley_storage::{Tx, webhooks};
+use galley_storage::Tx;
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,8 +31,12 @@ fn webhook(event: &str, group: Option<&str>) -> Value {
 }
 
 async fn sealed_secret(service: &Service, id: &str) -> Option<Vec<u8>> {
-    let (workspace, id): (_, WebhookId) = (service.home.made.workspace, id.parse().unwrap());
-    let read = async move |tx: &Tx<'_>| webhooks::find_sealed_secret(tx, workspace, id).await;
+    let (workspace, id): (WorkspaceId, WebhookId) =
+        (service.home.made.workspace, id.parse().unwrap());
+    let read = async move |tx: &Tx<'_>| {
+        let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+        tx.get(sql, &[workspace.into(), id.into()], |row| row.get(0)).await
+    };
     service.read(read).await
 }
 

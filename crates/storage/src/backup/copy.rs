@@ -8,11 +8,7 @@ use super::digest::RowDigest;
 use super::snapshot::Snapshot;
 use super::staged_store::StagedStore;
 use super::tables::{self, Table};
-use crate::engine::error::{Error, Result};
-use crate::engine::progress::Progress;
-use crate::engine::row::OwnedRow;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::Value;
+use crate::engine::{Error, OwnedRow, Progress, Result, Tx, Value, WriteTx};
 
 /// The limit of rows that are read at a time.
 const PAGE_MAX: i64 = 256;

@@ -2,8 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::row::OwnedRow;
-use crate::engine::value::Value;
+use crate::engine::{OwnedRow, Value};
 
 /// The SHA-256 of rows in their order.
 #[derive(Debug, Clone, Default)]

@@ -6,12 +6,12 @@ use super::copy::{self, TableSummary};
 use super::snapshot::Snapshot;
 use super::staged_store::{StagedStore, reject_rows};
 use super::tables;
-use crate::engine::database::Database;
-use crate::engine::error::{Cause, Error, Result};
-use crate::engine::migrate;
-use crate::engine::options::{DatabaseUrl, Options, ProcessRole};
-use crate::engine::progress::Progress;
-use crate::engine::sqlite::{self, ServerLock};
+use crate::engine::{
+    Cause, DatabaseUrl, Error, Options, ProcessRole, Progress, Result,
+    database::Database,
+    migrate,
+    sqlite::{self, ServerLock},
+};
 
 /// The contents of a backup.
 #[derive(Debug, Clone)]
@@ -129,12 +129,12 @@ fn check_rows(path: &Path) -> Result<()> {
         (
             "content pieces have no content",
             "SELECT 1 FROM content_pieces p WHERE NOT EXISTS (SELECT 1 FROM content_piece_contents c
-                WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
+             WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
         ),
         (
             "content groups have no path",
             "SELECT 1 FROM content_groups g WHERE NOT EXISTS (SELECT 1 FROM content_group_paths p
-                WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
+             WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
         ),
     ] {
         if connection.prepare(sql)?.exists([])? {

@@ -1,17 +1,17 @@
 //! A snapshot of the store, for reading all of it.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::engine::database::{Database, Engine};
-use crate::engine::error::{Error, Failure, Result};
-use crate::engine::postgres::TransactionConnection;
-use crate::engine::sqlite::{finish_at_once, open_reader};
-use crate::engine::transaction::Tx;
+use crate::engine::{
+    Error, Failure, Result, Tx,
+    database::{Database, Engine},
+    postgres::TransactionConnection,
+    sqlite::{finish_at_once, open_reader},
+};
 
 /// A snapshot of a store. Later writes don't affect it, however long it is read.
 #[derive(Clone)]
@@ -22,12 +22,6 @@ enum SnapshotEngine {
     Sqlite(Mutex<Connection>),
     /// A connection in a read transaction.
     Postgres(TransactionConnection),
-}
-
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Snapshot")
-    }
 }
 
 impl Snapshot {
@@ -78,9 +72,9 @@ impl Database {
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match self.engine_parts() {
             Engine::Sqlite(sqlite) => {
-                let snapshot = Snapshot::of_file(sqlite.path())?;
+                let snapshot = Snapshot::of_file(&sqlite.path)?;
                 // Rejects a snapshot of any files but those that are open here.
-                sqlite.check_files()?;
+                sqlite.watch.check()?;
                 Ok(snapshot)
             }
             Engine::Postgres(postgres) => {

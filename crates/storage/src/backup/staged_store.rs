@@ -1,6 +1,5 @@
 //! A staged store: it is filled while empty, and becomes visible only when it is complete.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,12 +7,11 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::tables;
-use crate::engine::error::{Cause, Error, Failure, Result};
-use crate::engine::migrate;
-use crate::engine::options::{DatabaseUrl, Options};
-use crate::engine::postgres::{Postgres, TransactionConnection};
-use crate::engine::sqlite::{ServerLock, StagedFile, finish_at_once, open_reader};
-use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::{
+    Cause, DatabaseUrl, Error, Failure, Options, Result, Tx, WriteTx, migrate,
+    postgres::{Postgres, TransactionConnection},
+    sqlite::{ServerLock, StagedFile, finish_at_once, open_reader},
+};
 
 /// A staged store. If it is dropped before [`StagedStore::finish`], everything in it is discarded.
 pub struct StagedStore(Arc<StagedEngine>);
@@ -29,12 +27,6 @@ struct StagedStoreFile {
     connection: Mutex<Option<Connection>>,
     file: Mutex<StagedFile>,
     _lock: Option<ServerLock>,
-}
-
-impl fmt::Debug for StagedStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("NewStore")
-    }
 }
 
 impl StagedStore {
@@ -77,7 +69,7 @@ impl StagedStore {
         let store = Self(Arc::new(StagedEngine::Postgres(client)));
         for table in tables::all() {
             let is_empty = async |tx: &WriteTx<'_>| table.is_empty(tx).await;
-            if !store.write::<_, Error, _>("new_store.is_empty", is_empty).await? {
+            if !store.write::<_, Error, _>("staged_store.is_empty", is_empty).await? {
                 return Err(not_empty());
             }
         }

@@ -8,12 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use rusqlite::Connection;
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::migrate;
-use crate::engine::row::{OwnedRow, Row};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::Value;
+use crate::engine::{Affects, Error, OwnedRow, Result, Row, Tx, Value, WriteTx, migrate};
 
 /// A table of the schema.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +54,7 @@ pub(super) fn of(connection: &Connection) -> Result<Vec<Arc<Table>>> {
     let names: Vec<String> = connection
         .prepare(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'
-                AND name <> 'schema_migrations' ORDER BY name",
+             AND name <> 'schema_migrations' ORDER BY name",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
@@ -128,8 +123,7 @@ impl Table {
     /// Returns the number of rows.
     pub(super) async fn count(&self, tx: &Tx<'_>) -> Result<u64> {
         let sql = format!("SELECT count(*) FROM {}", self.name);
-        let count = tx.get(&sql, &[], |row| row.int(0)).await?;
-        u64::try_from(count).map_err(Error::corrupt)
+        tx.get(&sql, &[], |row| row.get(0)).await
     }
 
     /// Returns true if the table has no rows.
@@ -161,7 +155,7 @@ impl Table {
     pub(super) async fn insert(&self, tx: &WriteTx<'_>, rows: &[OwnedRow]) -> Result<()> {
         let (columns, places) = (self.column_names(), numbered(self.columns.len()));
         let sql = format!("INSERT INTO {} ({columns}) VALUES ({places})", self.name);
-        tx.execute_each(&sql, rows, Affects::Everything).await
+        tx.change_each(&sql, rows, Affects::Everything).await
     }
 
     /// Returns true if rows refer to others of this table, which must be inserted first.
@@ -205,10 +199,10 @@ impl Table {
     fn read(&self, row: &Row<'_>) -> Result<OwnedRow> {
         let read = |(place, column): (usize, &Column)| {
             Ok(match column.kind {
-                ColumnType::Text => Value::from(row.opt_owned(place)?),
-                ColumnType::Int => Value::from(row.opt_int(place)?),
-                ColumnType::Bool => Value::from(row.bool(place)?),
-                ColumnType::Bytes => Value::from(row.opt_bytes(place)?),
+                ColumnType::Text => row.get::<Option<String>>(place)?.into(),
+                ColumnType::Int => row.get::<Option<i64>>(place)?.into(),
+                ColumnType::Bool => row.get::<bool>(place)?.into(),
+                ColumnType::Bytes => row.get::<Option<Vec<u8>>>(place)?.into(),
             })
         };
         self.columns.iter().enumerate().map(read).collect()

@@ -10,12 +10,10 @@ use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use super::scan_position::ScanPosition;
 use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{
+    Affects, Candidates, Error, Result, Row, Tx, Value, WriteTx, lock_candidates, params, read_row,
+    row,
+};
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 
@@ -169,12 +167,12 @@ async fn claim_from_queue(
         return Ok((queue, Vec::new()));
     };
     let health = queue.state.health;
-    let is_quiet = !target.sends || health.is_open(now);
+    let is_idle = !target.sends || health.is_open(now);
     let room = (health.slots as usize).saturating_sub(leases.count);
     let room = room.min(max);
     let mut taken = Vec::new();
     if room > 0 {
-        let lanes: &[Lane] = if is_quiet { &[Lane::Test] } else { &Lane::ALL };
+        let lanes: &[Lane] = if is_idle { &[Lane::Test] } else { &Lane::ALL };
         for due in due_deliveries(tx, &queue, lanes, room, now).await? {
             taken.push(ClaimedDelivery {
                 workspace,
@@ -188,24 +186,17 @@ async fn claim_from_queue(
                 ..due
             });
         }
-        let rows: Vec<Vec<Value<'_>>> = taken
-            .iter()
-            .map(|one| {
-                params![workspace, webhook, one.id, &request.lease, &request.session, request.until]
-                    .to_vec()
-            })
-            .collect();
-        tx.execute_each(
+        let rows = taken.iter().map(|one| {
+            row![workspace, webhook, one.id, &request.lease, &request.session, request.until]
+        });
+        let sql =
             "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, session,
                 until_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (workspace_id, webhook_id, delivery_id)
                 DO UPDATE SET lease = excluded.lease, session = excluded.session,
-                    until_ms = excluded.until_ms",
-            &rows,
-            Affects::Nothing,
-        )
-        .await?;
+                    until_ms = excluded.until_ms";
+        tx.change_each(sql, rows, Affects::Nothing).await?;
         leases.add(taken.iter().map(|one| one.id), request.until);
     }
     queue.state.leased_from = leases.first;
@@ -239,43 +230,30 @@ async fn summarize_leases(
     now: Timestamp,
 ) -> Result<LeaseSummary> {
     let Some(from) = queue.state.leased_from else { return Ok(LeaseSummary::default()) };
-    tx.get(
-        "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
-         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3",
-        params![queue.workspace, queue.webhook, now, from],
-        |row| {
-            Ok(LeaseSummary {
-                count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
-                first_end: row.opt_time(1)?,
-                first: row.opt_parse(2)?,
-            })
-        },
-    )
+    let sql = "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
+        WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3";
+    tx.get(sql, params![queue.workspace, queue.webhook, now, from], |row| {
+        Ok(read_row!(row, 0 => LeaseSummary { count, first_end, first }))
+    })
     .await
 }
 
 /// Reads a delivery. The caller adds the lease, the webhook's URL and its secret.
 fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<ClaimedDelivery> {
     let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
-    Ok(ClaimedDelivery {
+    Ok(read_row!(row, 0 => ClaimedDelivery {
+        id, event, event_type, sequence, attempts, log, happened_at;
         workspace: queue.workspace,
         webhook: queue.webhook,
-        id: row.parse(0)?,
         lease: String::new(),
         session: String::new(),
         until: now,
         health: queue.state.health,
         url: String::new(),
         sealed_secret: None,
-        event: row.parse(1)?,
-        event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
-        sequence: row.opt_int(3)?,
-        happened_at: row.time(6)?,
         data: data.map(|data| with_custom_data(data, custom_data)),
-        attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
-        log: row.opt_owned(5)?,
-        is_test: row.int(9)? == Lane::Test.number(),
-    })
+        is_test: row.get::<i64>(9)? == Lane::Test.number(),
+    }))
 }
 
 /// Returns due deliveries of a queue that are not leased: samples first, then from the other lanes
@@ -290,9 +268,9 @@ async fn due_deliveries(
     let of_lane = |lane: &Lane| {
         format!(
             "SELECT * FROM (SELECT d.* FROM deliveries d
-                WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
-                    AND d.lane = {lane} AND d.due_at_ms >= ?5 AND d.due_at_ms <= ?3 AND {NOT_LEASED}
-                ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
+             WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
+                 AND d.lane = {lane} AND d.due_at_ms >= ?5 AND d.due_at_ms <= ?3 AND {NOT_LEASED}
+             ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
             lane = lane.number()
         )
     };
@@ -309,13 +287,12 @@ async fn due_deliveries(
          LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
          ORDER BY due.lane, due.due_at_ms"
     );
-    let limit = i64::try_from(max).unwrap_or(i64::MAX);
-    let read = |row: &Row<'_>| Ok((row.int(9)?, row.time(7)?, read_claimed(row, queue, now)?));
-    let params = params![queue.workspace, queue.webhook, now, limit, queue.state.due_from];
+    let read =
+        |row: &Row<'_>| Ok((row.get::<usize>(9)?, row.get(7)?, read_claimed(row, queue, now)?));
+    let params = params![queue.workspace, queue.webhook, now, max, queue.state.due_from];
     let mut by_lane = Lane::ALL.map(|_| Vec::new());
-    for (number, due_at, leased) in tx.query(&sql, params, read).await? {
-        let place = usize::try_from(number).map_err(Error::corrupt)?;
-        let known = by_lane.get_mut(place).ok_or_else(|| Error::corrupt("an unknown lane"))?;
+    for (lane, due_at, leased) in tx.query(&sql, params, read).await? {
+        let known = by_lane.get_mut(lane).ok_or_else(|| Error::corrupt("an unknown lane"))?;
         known.push((due_at, leased));
     }
     let mut by_lane: Vec<_> = by_lane.map(Vec::into_iter).into();
@@ -369,8 +346,8 @@ struct FirstDue {
     others: Option<Timestamp>,
 }
 
-/// Returns the times at which the first deliveries of a queue are due. For a full queue it skips
-/// those that are not leased.
+/// Returns the times at which the first deliveries of a queue are due. For a full queue, it does
+/// not look for those without a lease, as no slot is free for them.
 async fn first_due(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
@@ -388,10 +365,12 @@ async fn first_due(
                 lane.number()
             )
         };
-        let [test, fresh, retry] = Lane::ALL.map(of_lane);
-        let read = |row: &Row<'_>| Ok((row.opt_time(0)?, [row.opt_time(1)?, row.opt_time(2)?]));
+        let [test, first_attempt, retry] = Lane::ALL.map(of_lane);
+        let read = |row: &Row<'_>| {
+            Ok((row.get::<Option<Timestamp>>(0)?, [row.get::<Option<Timestamp>>(1)?, row.get(2)?]))
+        };
         let (test, others) =
-            tx.get(&format!("SELECT {test}, {fresh}, {retry}"), params, read).await?;
+            tx.get(&format!("SELECT {test}, {first_attempt}, {retry}"), params, read).await?;
         Ok::<_, Error>((test, others.into_iter().flatten().min()))
     };
     let all = async {
@@ -417,17 +396,10 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
     }
     for ((workspace, webhook), leased) in by_queue {
         let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
-        let rows: Vec<Vec<Value<'_>>> = leased
-            .iter()
-            .map(|one| params![workspace, webhook, one.id, &one.lease].to_vec())
-            .collect();
-        tx.execute_each(
-            "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
-                AND delivery_id = ?3 AND lease = ?4",
-            &rows,
-            Affects::Nothing,
-        )
-        .await?;
+        let rows = leased.iter().map(|one| row![workspace, webhook, one.id, &one.lease]);
+        let sql = "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
+            AND delivery_id = ?3 AND lease = ?4";
+        tx.change_each(sql, rows, Affects::Nothing).await?;
         queue.state.next_at = Some(now);
         queue.save(tx).await?;
     }
@@ -438,9 +410,9 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
 pub async fn has_work(tx: &Tx<'_>, position: &ScanPosition, now: Timestamp) -> Result<bool> {
     let from = position.start(tx);
     let sql = "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
-            OR EXISTS (SELECT 1 FROM webhook_recoveries)
-            OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
-    let has_work = tx.get(sql, params![now, from], |row| row.bool(0)).await?;
+        OR EXISTS (SELECT 1 FROM webhook_recoveries)
+        OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
+    let has_work: bool = tx.get(sql, params![now, from], |row| row.get(0)).await?;
     if !has_work {
         position.found_none(from);
     }

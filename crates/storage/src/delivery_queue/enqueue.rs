@@ -8,10 +8,7 @@ use super::claim::NOT_LEASED;
 use super::pending::{FAN_OUTS_PER_BATCH, PendingFanOut, pending_fan_outs};
 use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Tx, WriteTx, params, row};
 use crate::tables::webhooks;
 
 /// Creates deliveries for events that matched webhooks, about `max` of them, the oldest events
@@ -49,11 +46,10 @@ async fn first_events(
     count: usize,
 ) -> Result<Vec<(i64, EventId)>> {
     let sql = "SELECT sequence, id FROM events
-         WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
-         ORDER BY sequence LIMIT ?4";
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
+        WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
+        ORDER BY sequence LIMIT ?4";
     let params = params![matched.workspace, matched.first_sequence, matched.last_sequence, count];
-    tx.query(sql, params, |row| Ok((row.int(0)?, row.parse(1)?))).await
+    tx.query(sql, params, |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Creates deliveries for the next events of a run, or for the next event and some of its webhooks.
@@ -74,26 +70,16 @@ async fn fan_out_run(
     *left = left.saturating_sub(events.len().max(1) * webhooks.len());
     let locked = queues.lock(tx, *workspace, webhooks).await?;
     let sending = webhooks::find_sending(tx, *workspace, webhooks).await?;
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut rows = Vec::new();
     let mut over_limit = Vec::new();
     for queue in locked {
         // A webhook that was deleted since gets no delivery.
         let Some(&sends) = sending.get(&queue.webhook) else { continue };
         for &(sequence, event) in &events {
-            rows.push(
-                params![
-                    *workspace,
-                    new_id(),
-                    queue.webhook,
-                    event,
-                    event_type.as_str(),
-                    sequence,
-                    DeliveryStatus::Pending.as_str(),
-                    Lane::Fresh.number(),
-                    now
-                ]
-                .to_vec(),
-            );
+            rows.push(row! {
+                *workspace, new_id(), queue.webhook, event, *event_type, sequence,
+                DeliveryStatus::Pending, Lane::FirstAttempt, now
+            });
         }
         queue.state.pending += i64::try_from(events.len()).unwrap_or_default();
         queue.add_due_from(now);
@@ -104,14 +90,11 @@ async fn fan_out_run(
             over_limit.push(queue);
         }
     }
-    tx.execute_each(
+    let sql =
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
             status, lane, due_at_ms, attempts, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
-        &rows,
-        Affects::Nothing,
-    )
-    .await?;
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
+    tx.change_each(sql, rows, Affects::Nothing).await?;
     for queue in over_limit {
         drop_oldest(tx, queue, now).await?;
     }
@@ -138,7 +121,7 @@ async fn save_progress(
         return Ok(true);
     }
     let sql = "UPDATE event_matches SET first_sequence = ?4, done = ?5
-         WHERE id = ?1 AND event_type = ?2 AND part = ?3";
+        WHERE id = ?1 AND event_type = ?2 AND part = ?3";
     tx.execute(sql, key, Affects::Nothing).await?;
     Ok(false)
 }
@@ -146,14 +129,15 @@ async fn save_progress(
 /// Deletes the oldest deliveries of a disabled webhook that is over its limit, except leased ones.
 async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut WebhookQueue, now: Timestamp) -> Result<()> {
     let many = queue.state.pending - DISABLED_BACKLOG_MAX;
+    let sql = format!(
+        "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+         SELECT d.id FROM deliveries d WHERE d.workspace_id = ?1 AND d.webhook_id = ?2
+             AND status = 'pending' AND lane > 0 AND due_at_ms >= ?5 AND {NOT_LEASED}
+         ORDER BY lane, due_at_ms LIMIT ?4)"
+    );
     let dropped = tx
         .execute(
-            &format!(
-                "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
-                SELECT d.id FROM deliveries d WHERE d.workspace_id = ?1 AND d.webhook_id = ?2
-                    AND status = 'pending' AND lane > 0 AND due_at_ms >= ?5 AND {NOT_LEASED}
-                ORDER BY lane, due_at_ms LIMIT ?4)"
-            ),
+            &sql,
             params![queue.workspace, queue.webhook, now, many, queue.state.due_from],
             Affects::Nothing,
         )
@@ -175,21 +159,16 @@ pub async fn enqueue_test(
 ) -> Result<()> {
     let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
     let (event, event_type) = event;
-    tx.execute(
+    let sql =
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, data, status,
             lane, due_at_ms, attempts, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
-        params![
-            workspace,
-            id,
-            webhook,
-            event,
-            event_type.as_str(),
-            data,
-            DeliveryStatus::Pending.as_str(),
-            Lane::Test.number(),
-            now
-        ],
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
+    tx.execute(
+        sql,
+        params! {
+            workspace, id, webhook, event, event_type.as_str(), data, DeliveryStatus::Pending,
+            Lane::Test, now
+        },
         Affects::Nothing,
     )
     .await?;

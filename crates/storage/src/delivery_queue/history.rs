@@ -1,14 +1,12 @@
 //! History: deliveries as the API lists them.
 
-use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::error::{Error, Result};
-use crate::engine::transaction::Tx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Result, Tx, Value, params, read_row, row};
 use crate::tables::webhooks::{self, SENDS};
+use crate::tables::{IdPage, events};
 
 /// The condition that a delivery `d` has failed an attempt and awaits a retry.
 pub(super) const AWAITS_RETRY: &str = "d.status = 'pending' AND d.attempts > 0";
@@ -47,12 +45,8 @@ pub struct DeliveryListQuery {
     pub event: Option<EventId>,
     /// Deliveries of webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<Vec<ContentGroupId>>,
-    /// Deliveries with a smaller id only.
-    pub before: Option<String>,
-    /// The limit of the page.
-    pub limit: i64,
-    /// The number of deliveries to skip.
-    pub offset: i64,
+    /// The page. It begins with the delivery before the id `after`, as the newest come first.
+    pub page: IdPage,
 }
 
 /// Lists deliveries, the newest first.
@@ -61,7 +55,7 @@ pub async fn list(
     workspace: WorkspaceId,
     query: &DeliveryListQuery,
 ) -> Result<Vec<Delivery>> {
-    let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
+    let mut params = row![workspace, query.page.limit, query.page.offset].to_vec();
     let mut filter = webhooks::within_filter(query.within.as_deref(), &mut params);
     let mut only = |condition: &str, value: Value<'static>| {
         params.push(value);
@@ -73,7 +67,7 @@ pub async fn list(
     if let Some(event) = query.event {
         only("d.event_id =", event.into());
     }
-    if let Some(before) = &query.before {
+    if let Some(before) = &query.page.after {
         only("d.id <", before.clone().into());
     }
     let is_sent = format!("({SENDS} OR d.lane = 0)");
@@ -92,20 +86,14 @@ pub async fn list(
          WHERE d.workspace_id = ?1{filter} ORDER BY d.id DESC LIMIT ?2 OFFSET ?3"
     );
     tx.query(&sql, &params, |row| {
-        let status: DeliveryStatus = row.text(5)?.parse().map_err(Error::corrupt)?;
-        let is_paused = status == DeliveryStatus::Pending && !row.bool(9)?;
+        let status: DeliveryStatus = row.get(5)?;
+        let is_paused = status == DeliveryStatus::Pending && !row.get(9)?;
         let status = if is_paused { DeliveryStatus::Paused } else { status };
-        Ok(Delivery {
-            id: row.parse(0)?,
-            webhook: row.parse(1)?,
-            event: row.parse(2)?,
-            event_type: row.text(3)?.to_owned(),
-            sequence: row.opt_int(4)?,
-            status,
-            created_at: row.time(6)?,
-            next_attempt_at: Some(row.time(7)?).filter(|_| status == DeliveryStatus::Pending),
-            log: row.opt_owned(8)?,
-        })
+        let next_attempt_at = Some(row.get(7)?).filter(|_| status == DeliveryStatus::Pending);
+        let (created_at, log) = (row.get(6)?, row.get(8)?);
+        Ok(read_row!(row, 0 => Delivery {
+            id, webhook, event, event_type, sequence; status, created_at, next_attempt_at, log
+        }))
     })
     .await
 }
@@ -168,15 +156,8 @@ pub async fn list_visible_occurrences(
     };
     let sql =
         format!("SELECT DISTINCT event_type, type, path_before, path_after FROM ({sql}) AS shown");
-    tx.query(&sql, &params, |row| {
-        let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-        let happened = row.text(1)?.parse().map_err(Error::corrupt)?;
-        let occurrence = ResourceChange::from_event(happened, path(2)?, path(3)?);
-        let occurrence =
-            occurrence.ok_or_else(|| Error::corrupt("an event without its group paths"))?;
-        Ok((row.text(0)?.parse().map_err(Error::corrupt)?, occurrence))
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok((row.get(0)?, events::read_change(row.get(1)?, row, 2)?)))
+        .await
 }
 
 /// Returns the webhook of a delivery.
@@ -186,5 +167,5 @@ pub async fn find_webhook(
     id: DeliveryId,
 ) -> Result<Option<WebhookId>> {
     let sql = "SELECT webhook_id FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
-    tx.find(sql, params![workspace, id], |row| row.parse(0)).await
+    tx.find(sql, params![workspace, id], |row| row.get(0)).await
 }

@@ -10,8 +10,7 @@ use super::pending::{pending_fan_outs, pending_recoveries};
 use super::record::AttemptResult;
 use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, lock as lock_queue};
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
+use crate::engine::{Result, WriteTx};
 
 /// Locks the queue of a webhook until the transaction ends, so that no recorded result changes the
 /// webhook. Call it before the webhook is read for an update.

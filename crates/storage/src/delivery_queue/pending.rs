@@ -4,11 +4,7 @@ use galley_domain::event::EventType;
 use galley_domain::{EventId, Timestamp, WebhookId, WorkspaceId};
 
 use super::scan_position::ScanPosition;
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Candidates, Result, Row, WriteTx, lock_candidates, params, read_row};
 
 /// The runs of events that one batch reads.
 pub(super) const FAN_OUTS_PER_BATCH: usize = 16;
@@ -31,16 +27,9 @@ pub(super) struct PendingFanOut {
 }
 
 fn read_fan_out(row: &Row<'_>) -> Result<PendingFanOut> {
-    Ok(PendingFanOut {
-        id: row.parse(0)?,
-        event_type: row.text(1)?.parse().map_err(Error::corrupt)?,
-        part: row.int(2)?,
-        workspace: row.parse(3)?,
-        first_sequence: row.int(4)?,
-        last_sequence: row.int(5)?,
-        webhooks: row.parse_list(6)?,
-        done: usize::try_from(row.int(7)?).map_err(Error::corrupt)?,
-    })
+    Ok(read_row!(row, 0 => PendingFanOut {
+        id, event_type, part, workspace, first_sequence, last_sequence, webhooks, done
+    }))
 }
 
 /// Locks and returns the next runs of events to fan out, the oldest first.
@@ -86,13 +75,7 @@ pub(super) async fn pending_recoveries(tx: &WriteTx<'_>) -> Result<Vec<PendingRe
         order: "workspace_id, webhook_id",
     };
     let read = |row: &Row<'_>| {
-        Ok(PendingRecovery {
-            workspace: row.parse(0)?,
-            webhook: row.parse(1)?,
-            since: row.time(2)?,
-            done: row.text(3)?.to_owned(),
-            last: row.text(4)?.to_owned(),
-        })
+        Ok(read_row!(row, 0 => PendingRecovery { workspace, webhook, since, done, last }))
     };
     lock_candidates::<WebhookId, _>(tx, rows, &[], RECOVERIES_PER_BATCH, read).await
 }

@@ -7,11 +7,7 @@ use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, row};
 
 /// The result of an attempt to deliver.
 #[derive(Debug, Clone)]
@@ -101,8 +97,8 @@ pub async fn record_results(
     Ok(recorded)
 }
 
-/// Returns the leases of the deliveries in `results` that are still held.
-async fn held_leases(
+/// Returns the leases of the deliveries in `results` that have not expired.
+async fn current_leases(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
     results: &[(&AttemptResult, f64)],
@@ -113,7 +109,7 @@ async fn held_leases(
         "SELECT delivery_id, lease FROM delivery_leases
          WHERE workspace_id = ?1 AND webhook_id = ?2{listed}"
     );
-    tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+    tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Records the results of one queue, each with a random number. Returns the number of recorded
@@ -125,16 +121,16 @@ async fn record_for_queue(
     now: Timestamp,
 ) -> Result<(WebhookQueue, usize, Option<ReceiverState>)> {
     let (workspace, webhook) = (queue.workspace, queue.webhook);
-    let held = held_leases(tx, &queue, &results).await?;
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let leases = current_leases(tx, &queue, &results).await?;
+    let mut rows = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut ends: Vec<bool> = Vec::new();
     let mut receiver: Option<ReceiverState> = None;
     let mut has_failed = queue.state.health.is_failing();
     for (one, random) in results {
-        let is_paused =
+        let is_leased =
             |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
-        if !held.iter().any(is_paused) || ended.contains(&one.delivery) {
+        if !leases.iter().any(is_leased) || ended.contains(&one.delivery) {
             continue;
         }
         ended.push(one.delivery);
@@ -147,18 +143,10 @@ async fn record_for_queue(
             }
         };
         ends.push(status != DeliveryStatus::Pending);
-        rows.push(
-            params![
-                workspace,
-                one.delivery,
-                status.as_str(),
-                due,
-                i64::from(one.attempts),
-                &one.log,
-                if one.is_test { Lane::Test } else { Lane::Retry }.number()
-            ]
-            .to_vec(),
-        );
+        rows.push(row! {
+            workspace, one.delivery, status, due, one.attempts, &one.log,
+            if one.is_test { Lane::Test } else { Lane::Retry }
+        });
         let is_well = one.outcome == AttemptOutcome::Accepted;
         // A sample can show that a receiver has recovered, but not that it fails.
         if is_well || !one.is_test {
@@ -180,7 +168,7 @@ async fn record_for_queue(
     let sql =
         "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
          WHERE workspace_id = ?1 AND id = ?2";
-    let kept = tx.execute_each_counting(sql, &rows, Affects::Nothing).await?;
+    let kept = tx.execute_each(sql, rows, Affects::Nothing).await?;
     // An expired delivery was deleted meanwhile, and is not pending any more.
     let no_longer = ends.iter().zip(kept).filter(|(ends, kept)| **ends && *kept > 0).count();
     queue.state.pending -= i64::try_from(no_longer).unwrap_or_default();

@@ -7,10 +7,7 @@ use super::claim::NOT_LEASED;
 use super::history::AWAITS_RETRY;
 use super::pending::{PendingRecovery, pending_recoveries};
 use super::webhook_queues::{LockedQueues, lock as lock_queue};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, WriteTx, params, row};
 
 /// The recovered deliveries that may be due before more are added to them.
 const RECOVERY_DUE_LIMIT: i64 = 1_000;
@@ -33,15 +30,11 @@ pub async fn redeliver(
          WHERE d.workspace_id = ?1 AND d.id = ?2 AND d.status {{}} 'pending' AND {NOT_LEASED}"
     );
     // Pending ones are counted already.
-    let rows: Vec<Vec<Value<'_>>> =
-        ids.iter().map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec()).collect();
-    tx.execute_each(&sql.replace("{}", "="), &rows, Affects::Nothing).await?;
-    let woken: u64 = tx
-        .execute_each_counting(&sql.replace("{}", "<>"), &rows, Affects::Nothing)
-        .await?
-        .iter()
-        .sum();
-    queue.state.pending += i64::try_from(woken).unwrap_or_default();
+    let rows = || ids.iter().map(|id| row![workspace, id, now, Lane::Retry]);
+    tx.change_each(&sql.replace("{}", "="), rows(), Affects::Nothing).await?;
+    let rescheduled: u64 =
+        tx.execute_each(&sql.replace("{}", "<>"), rows(), Affects::Nothing).await?.iter().sum();
+    queue.state.pending += i64::try_from(rescheduled).unwrap_or_default();
     queue.add_due_from(now);
     // The caller expects that the receiver has recovered, so the circuit breaker closes.
     queue.state.health.open_until = None;
@@ -60,15 +53,12 @@ pub async fn start_recovery(
     since: Timestamp,
     last: DeliveryId,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO webhook_recoveries (workspace_id, webhook_id, since_ms, done_id, last_id)
          VALUES (?1, ?2, ?3, '', ?4)
          ON CONFLICT (workspace_id, webhook_id) DO UPDATE SET since_ms = excluded.since_ms,
-            done_id = excluded.done_id, last_id = excluded.last_id",
-        params![workspace, webhook, since, last],
-        Affects::Nothing,
-    )
-    .await?;
+            done_id = excluded.done_id, last_id = excluded.last_id";
+    tx.execute(sql, params![workspace, webhook, since, last], Affects::Nothing).await?;
     tx.notify_on_commit();
     Ok(())
 }
@@ -105,17 +95,13 @@ pub async fn continue_recoveries(
             of(AWAITS_RETRY)
         );
         let params = params![workspace, webhook, &done, &last, since, limit];
-        let found = tx.query(&sql, params, |row| row.parse::<DeliveryId>(0)).await?;
+        let found = tx.query(&sql, params, |row| row.get::<DeliveryId>(0)).await?;
         redeliver(tx, workspace, webhook, &found, now).await?;
         match found.last() {
             Some(last) if found.len() == RECOVERY_BATCH => {
-                tx.execute(
-                    "UPDATE webhook_recoveries SET done_id = ?3
-                     WHERE workspace_id = ?1 AND webhook_id = ?2",
-                    params![workspace, webhook, *last],
-                    Affects::Nothing,
-                )
-                .await?;
+                let sql = "UPDATE webhook_recoveries SET done_id = ?3
+                    WHERE workspace_id = ?1 AND webhook_id = ?2";
+                tx.execute(sql, params![workspace, webhook, *last], Affects::Nothing).await?;
             }
             _ => {
                 let sql =
@@ -138,6 +124,6 @@ async fn count_due(
     let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM deliveries
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'pending' AND lane = ?3
             AND due_at_ms <= ?4 LIMIT ?5) due";
-    let params = params![workspace, webhook, Lane::Retry.number(), now, RECOVERY_DUE_LIMIT + 1];
-    tx.get(sql, params, |row| row.int(0)).await
+    let params = params![workspace, webhook, Lane::Retry, now, RECOVERY_DUE_LIMIT + 1];
+    tx.get(sql, params, |row| row.get(0)).await
 }

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row, row};
 use crate::tables::webhooks::{self, SENDS};
 
 /// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their
@@ -20,15 +17,14 @@ pub async fn delete_expired(
     limit: i64,
 ) -> Result<u64> {
     // Ids sort by time of creation.
+    let sql = "SELECT id, webhook_id, status FROM (
+            SELECT id, webhook_id, status, created_at_ms FROM deliveries
+            WHERE workspace_id = ?1 ORDER BY id LIMIT ?3) d
+        WHERE created_at_ms < ?2";
     let old = tx
-        .query(
-            "SELECT id, webhook_id, status FROM (
-                SELECT id, webhook_id, status, created_at_ms FROM deliveries
-                WHERE workspace_id = ?1 ORDER BY id LIMIT ?3) d
-             WHERE created_at_ms < ?2",
-            params![workspace, before, limit],
-            |row| Ok((row.parse(0)?, row.parse(1)?, row.text(2)? == "pending")),
-        )
+        .query(sql, params![workspace, before, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.text(2)? == "pending"))
+        })
         .await?;
     delete_listed(tx, workspace, &old).await
 }
@@ -36,24 +32,18 @@ pub async fn delete_expired(
 /// Deletes deliveries and queues of deleted webhooks, at most `limit` deliveries. Returns the
 /// number of rows.
 pub async fn delete_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
+    let sql = "SELECT q.workspace_id, q.webhook_id FROM webhook_queues q
+        WHERE NOT EXISTS (SELECT 1 FROM webhooks h
+            WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
+        LIMIT 16";
     let orphans = tx
-        .query(
-            "SELECT q.workspace_id, q.webhook_id FROM webhook_queues q
-             WHERE NOT EXISTS (SELECT 1 FROM webhooks h
-                WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
-             LIMIT 16",
-            &[],
-            |row| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?)),
-        )
+        .query(sql, &[], |row| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?)))
         .await?;
     let mut deleted = 0;
     for (workspace, webhook) in orphans {
+        let sql = "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3";
         let left = tx
-            .query(
-                "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3",
-                params![workspace, webhook, limit],
-                |row| Ok((row.parse(0)?, webhook, false)),
-            )
+            .query(sql, params![workspace, webhook, limit], |row| Ok((row.get(0)?, webhook, false)))
             .await?;
         if left.is_empty() {
             for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {
@@ -86,17 +76,13 @@ async fn delete_listed(
             webhooks::count_dropped(tx, workspace, webhook, count).await?;
         }
     }
-    let leases: Vec<Vec<Value<'_>>> = deliveries
-        .iter()
-        .map(|(id, webhook, _)| params![workspace, *webhook, *id].to_vec())
-        .collect();
+    let leases = deliveries.iter().map(|(id, webhook, _)| row![workspace, webhook, id]);
     let sql = "DELETE FROM delivery_leases
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id = ?3";
-    tx.execute_each(sql, &leases, Affects::Nothing).await?;
-    let rows: Vec<Vec<Value<'_>>> =
-        deliveries.iter().map(|(id, ..)| params![workspace, *id].to_vec()).collect();
+    tx.change_each(sql, leases, Affects::Nothing).await?;
+    let rows = deliveries.iter().map(|(id, ..)| row![workspace, id]);
     let sql = "DELETE FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.execute_each_counting(sql, &rows, Affects::Nothing).await?.iter().sum())
+    Ok(tx.execute_each(sql, rows, Affects::Nothing).await?.iter().sum())
 }
 
 /// Metrics of all queues together.
@@ -105,7 +91,7 @@ pub struct QueueMetrics {
     /// Pending deliveries of enabled webhooks.
     pub pending: i64,
     /// Deliveries of disabled webhooks.
-    pub held: i64,
+    pub paused: i64,
     /// The earliest time at which a queue was to be scanned.
     pub next_at: Option<Timestamp>,
     /// Webhooks whose circuit breaker is open.
@@ -123,12 +109,7 @@ pub async fn queue_metrics(tx: &Tx<'_>, now: Timestamp) -> Result<QueueMetrics> 
          JOIN webhooks h ON h.workspace_id = q.workspace_id AND h.id = q.webhook_id"
     );
     tx.get(&sql, params![now], |row| {
-        Ok(QueueMetrics {
-            pending: row.int(0)?,
-            held: row.int(1)?,
-            next_at: row.opt_time(2)?,
-            open: row.int(3)?,
-        })
+        Ok(read_row!(row, 0 => QueueMetrics { pending, paused, next_at, open }))
     })
     .await
 }

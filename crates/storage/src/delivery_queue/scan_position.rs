@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use galley_domain::EventId;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use crate::engine::transaction::Tx;
+use crate::engine::Tx;
 
 /// The margin before the first known run of events. Runs are committed in another order than their
 /// ids were created, and another node may have locked some.
@@ -34,7 +34,7 @@ impl ScanPosition {
     pub(super) fn begin_scan(&self, tx: &Tx<'_>) -> EventId {
         let from = self.start(tx);
         if from == ALL {
-            self.locked().full_scan_at = Some(Instant::now());
+            self.0.lock().full_scan_at = Some(Instant::now());
         }
         from
     }
@@ -42,7 +42,7 @@ impl ScanPosition {
     /// Returns the id from which a scan begins. A caller that finds no run calls
     /// [`ScanPosition::found_none`] with it.
     pub(super) fn start(&self, tx: &Tx<'_>) -> EventId {
-        let position = self.locked();
+        let position = self.0.lock();
         let first = position.first.filter(|_| !is_elapsed(position.full_scan_at));
         match first {
             Some(first) if tx.has_other_writers() => first.earlier(MARGIN),
@@ -53,28 +53,24 @@ impl ScanPosition {
     /// Notes a scan without result.
     pub(super) fn found_none(&self, from: EventId) {
         if from == ALL {
-            self.locked().full_scan_at = Some(Instant::now());
+            self.0.lock().full_scan_at = Some(Instant::now());
         }
     }
 
     /// Notes the first run of a scan.
     pub(super) fn found(&self, first: EventId) {
-        self.locked().first = Some(first);
+        self.0.lock().first = Some(first);
     }
 
     /// Returns true if queues are to be scanned from their start, whatever bounds they have: on
     /// PostgreSQL at intervals, on SQLite always, as it takes no longer there.
     pub(super) fn is_full_scan_due(&self, tx: &Tx<'_>) -> bool {
-        let mut position = self.locked();
+        let mut position = self.0.lock();
         let is_due = !tx.has_other_writers() || is_elapsed(position.queue_scan_at);
         if is_due {
             position.queue_scan_at = Some(Instant::now());
         }
         is_due
-    }
-
-    fn locked(&self) -> MutexGuard<'_, ScanBounds> {
-        self.0.lock()
     }
 }
 

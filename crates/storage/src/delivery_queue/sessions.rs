@@ -12,12 +12,7 @@ use galley_domain::Timestamp;
 use galley_domain::{WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::heartbeat::DeadSession;
-use crate::engine::row::Row;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::params;
+use crate::engine::{Affects, DeadSession, Result, Row, WriteTx, params};
 
 /// Opens a session. On SQLite, where there is one server, releases the leases of all others, and
 /// returns their number.
@@ -30,8 +25,8 @@ pub async fn open_session(
     let mut freed = 0;
     if !tx.has_other_writers() {
         let sql = "SELECT session FROM delivery_sessions";
-        for dead in tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await? {
-            freed += release_leases(tx, &dead, now).await?;
+        for dead in tx.query(sql, &[], |row| row.get::<String>(0)).await? {
+            freed += close_session(tx, &dead, now).await?;
         }
     }
     let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
@@ -50,27 +45,24 @@ pub async fn delete_dead_session(
     now: Timestamp,
 ) -> Result<u64> {
     let lock = tx.for_update_skip_locked();
-    let beaten =
+    let unchanged =
         format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
     // A session that commits a lease at this moment holds a lock on its row, and is skipped.
     let leases = format!("SELECT 1 FROM delivery_sessions WHERE session = ?1{lock}");
-    if !tx.exists(&beaten, params![&dead.session, dead.seen_at]).await?
+    if !tx.exists(&unchanged, params![&dead.session, dead.seen_at]).await?
         || !tx.exists(&leases, params![&dead.session]).await?
     {
         return Ok(0);
     }
-    release_leases(tx, &dead.session, now).await
+    close_session(tx, &dead.session, now).await
 }
 
-/// Deletes a session after its leases were released.
+/// Releases the leases of a session, schedules scans of their queues, and deletes the session with
+/// its heartbeat. Returns the number of leases.
 pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
-    release_leases(tx, session, now).await
-}
-
-async fn release_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
     let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
         WHERE session = ?1 ORDER BY workspace_id, webhook_id";
-    let read = |row: &Row<'_>| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?));
+    let read = |row: &Row<'_>| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?));
     for (workspace, webhook) in tx.query(sql, params![session], read).await? {
         if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
             queue.state.next_at = Some(now);

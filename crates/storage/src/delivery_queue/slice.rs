@@ -2,8 +2,7 @@
 
 use futures_util::future::try_join_all;
 
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
+use crate::engine::{Result, WriteTx};
 
 /// The queues that are worked on concurrently while requests wait. It saves round trips.
 const CONCURRENT_QUEUES: usize = 8;

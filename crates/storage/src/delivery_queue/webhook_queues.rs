@@ -6,12 +6,7 @@ use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Value, WriteTx, in_list, read_row, row};
 
 /// The locked queue of a webhook.
 #[derive(Debug, Clone)]
@@ -38,27 +33,14 @@ pub(super) struct QueueState {
     pub(super) leased_from: Option<DeliveryId>,
 }
 
-pub(super) const COLUMNS: &str = "workspace_id, webhook_id, next_at_ms, failures, slots, open_until_ms, pending, due_from_ms, leased_from";
+pub(super) const COLUMNS: &str = "workspace_id, webhook_id, next_at_ms, failures, slots, \
+    open_until_ms, pending, due_from_ms, leased_from";
 
 pub(super) fn read(row: &Row<'_>) -> Result<WebhookQueue> {
-    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
-    let state = QueueState {
-        next_at: row.opt_time(2)?,
-        health: CircuitBreaker {
-            failures: count(3)?,
-            slots: count(4)?,
-            open_until: row.opt_time(5)?,
-        },
-        pending: row.int(6)?,
-        due_from: row.time(7)?,
-        leased_from: row.opt_parse(8)?,
-    };
-    Ok(WebhookQueue {
-        workspace: row.parse(0)?,
-        webhook: row.parse(1)?,
-        saved: state.clone(),
-        state,
-    })
+    let health = read_row!(row, 3 => CircuitBreaker { failures, slots, open_until });
+    let next_at = row.get(2)?;
+    let state = read_row!(row, 6 => QueueState { pending, due_from, leased_from; next_at, health });
+    Ok(read_row!(row, 0 => WebhookQueue { workspace, webhook; saved: state.clone(), state }))
 }
 
 /// Locks the queues of webhooks, in the order of their ids.
@@ -115,32 +97,22 @@ impl WebhookQueue {
     }
 }
 
-async fn save_all(tx: &WriteTx<'_>, queues: impl Iterator<Item = &WebhookQueue>) -> Result<()> {
-    let rows: Vec<Vec<Value<'_>>> = queues
-        .filter(|queue| queue.state != queue.saved)
-        .map(|WebhookQueue { workspace, webhook, state, .. }| {
-            params![
-                *workspace,
-                *webhook,
-                state.next_at,
-                i64::from(state.health.failures),
-                i64::from(state.health.slots),
-                state.health.open_until,
-                state.pending,
-                state.due_from,
-                state.leased_from
-            ]
-            .to_vec()
-        })
-        .collect();
-    tx.execute_each(
+async fn save_all(
+    tx: &WriteTx<'_>,
+    queues: impl Iterator<Item = &WebhookQueue> + Send,
+) -> Result<()> {
+    let changed = queues.filter(|queue| queue.state != queue.saved);
+    let rows = changed.map(|WebhookQueue { workspace, webhook, state, .. }| {
+        row! {
+            workspace, webhook, state.next_at, state.health.failures, state.health.slots,
+            state.health.open_until, state.pending, state.due_from, state.leased_from
+        }
+    });
+    let sql =
         "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5, open_until_ms = ?6,
             pending = ?7, due_from_ms = ?8, leased_from = ?9
-         WHERE workspace_id = ?1 AND webhook_id = ?2",
-        &rows,
-        Affects::Nothing,
-    )
-    .await
+         WHERE workspace_id = ?1 AND webhook_id = ?2";
+    tx.change_each(sql, rows, Affects::Nothing).await
 }
 
 /// The queues that a transaction has locked. Each is read once, and written once at the end if it

@@ -4,12 +4,10 @@
 //! statement, because a distributed engine locks rows of one shard only. Rows that another node has
 //! locked are skipped. Several nodes read the same candidates, so more are read than needed.
 
-use std::str::FromStr;
-
 use galley_domain::WorkspaceId;
 
 use crate::engine::error::Result;
-use crate::engine::row::Row;
+use crate::engine::row::{Column, Row};
 use crate::engine::sql_list::in_list;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::Value;
@@ -40,23 +38,17 @@ pub(crate) async fn lock_candidates<'v, K, T: Send>(
     read: impl Fn(&Row<'_>) -> Result<T> + Send + Sync,
 ) -> Result<Vec<T>>
 where
-    K: FromStr<Err: std::error::Error + Send + Sync + 'static>
-        + Into<Value<'v>>
-        + Copy
-        + Eq
-        + Send
-        + Sync,
+    K: Column + Into<Value<'v>> + Copy + Eq + Send + Sync,
 {
-    let limit = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let factor = if tx.has_other_writers() { CANDIDATES_PER_ROW } else { 1 };
     let mut all = params.to_vec();
-    all.push(limit(max.saturating_mul(factor)));
+    all.push(max.saturating_mul(factor).into());
     let sql = format!(
         "SELECT workspace_id, {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT ?{}",
         all.len()
     );
     let mut found: Vec<(WorkspaceId, Vec<K>)> = Vec::new();
-    for (workspace, key) in tx.query(&sql, &all, |row| Ok((row.parse(0)?, row.parse(1)?))).await? {
+    for (workspace, key) in tx.query(&sql, &all, |row| Ok((row.get(0)?, row.get(1)?))).await? {
         match found.iter_mut().find(|(known, _)| *known == workspace) {
             Some((_, keys)) if keys.last() == Some(&key) => {}
             Some((_, keys)) => keys.push(key),
@@ -70,7 +62,7 @@ where
             break;
         }
         let mut all = params.to_vec();
-        all.extend([workspace.into(), limit(left)]);
+        all.extend([workspace.into(), left.into()]);
         let (of_workspace, of_limit) = (all.len() - 1, all.len());
         let listed = in_list(key, keys.iter().copied(), &mut all);
         let lock = tx.for_update_skip_locked();

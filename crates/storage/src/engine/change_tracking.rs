@@ -71,46 +71,46 @@ struct WorkspaceLastModified {
 const TRACKED_PIECE_LIMIT: usize = 4_096;
 
 impl WorkspaceLastModified {
-    fn record(&self, what: ChangedPart, moment: u64) {
-        self.anything.fetch_max(moment, Ordering::SeqCst);
+    fn record(&self, what: ChangedPart, version: u64) {
+        self.anything.fetch_max(version, Ordering::SeqCst);
         if what == ChangedPart::Access {
-            self.access.fetch_max(moment, Ordering::SeqCst);
+            self.access.fetch_max(version, Ordering::SeqCst);
         }
         let ChangedPart::Piece(piece) = what else {
-            self.shared.fetch_max(moment, Ordering::SeqCst);
+            self.shared.fetch_max(version, Ordering::SeqCst);
             return;
         };
         let mut pieces = self.pieces.lock();
         if pieces.len() == TRACKED_PIECE_LIMIT && !pieces.contains_key(&piece) {
-            self.shared.fetch_max(moment, Ordering::SeqCst);
+            self.shared.fetch_max(version, Ordering::SeqCst);
             pieces.clear();
         }
-        pieces.insert(piece, moment);
+        pieces.insert(piece, version);
     }
 }
 
 impl LastModified {
     /// Returns true if data read at `data_version` or later is still current.
-    pub fn is_not_after(&self, moment: DataVersion) -> bool {
-        self.no_later_than(&self.workspace.anything, moment)
+    pub fn is_unchanged_since(&self, version: DataVersion) -> bool {
+        self.no_later_than(&self.workspace.anything, version)
     }
 
-    /// Like [`LastModified::is_not_after`], for one piece and everything shown with it.
-    pub fn piece_is_not_after(&self, piece: ContentPieceId, moment: DataVersion) -> bool {
+    /// Like [`LastModified::is_unchanged_since`], for one piece and everything shown with it.
+    pub fn piece_is_unchanged_since(&self, piece: ContentPieceId, version: DataVersion) -> bool {
         let pieces = self.workspace.pieces.lock();
-        let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
+        let own = pieces.get(&piece).is_none_or(|&last| last <= version.0);
         // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
-        own && self.no_later_than(&self.workspace.shared, moment)
+        own && self.no_later_than(&self.workspace.shared, version)
     }
 
-    /// Like [`LastModified::is_not_after`], for the permissions of tokens.
-    pub fn permissions_are_not_after(&self, moment: DataVersion) -> bool {
-        self.no_later_than(&self.workspace.access, moment)
+    /// Like [`LastModified::is_unchanged_since`], for the permissions of tokens.
+    pub fn permissions_are_unchanged_since(&self, version: DataVersion) -> bool {
+        self.no_later_than(&self.workspace.access, version)
     }
 
-    fn no_later_than(&self, clock: &AtomicU64, moment: DataVersion) -> bool {
+    fn no_later_than(&self, clock: &AtomicU64, version: DataVersion) -> bool {
         let last = |clock: &AtomicU64| clock.load(Ordering::SeqCst);
-        last(clock).max(last(&self.everything)) <= moment.0
+        last(clock).max(last(&self.everything)) <= version.0
     }
 }
 
@@ -133,18 +133,18 @@ impl LastModifiedMap {
         LastModified { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
     }
 
-    /// Records the changes of `reach`, committed or about to be, at this data version.
-    pub(crate) fn record(&self, reach: &ChangeScope, moment: u64) {
-        if reach.everything {
-            self.everything.fetch_max(moment, Ordering::SeqCst);
+    /// Records the changes of `scope`, committed or about to be, at this data version.
+    pub(crate) fn record(&self, scope: &ChangeScope, version: u64) {
+        if scope.everything {
+            self.everything.fetch_max(version, Ordering::SeqCst);
         }
-        for &(workspace, what) in &reach.workspaces {
-            self.of(workspace).workspace.record(what, moment);
+        for &(workspace, what) in &scope.workspaces {
+            self.of(workspace).workspace.record(what, version);
         }
     }
 
-    pub(crate) fn record_everything(&self, moment: u64) {
-        self.everything.fetch_max(moment, Ordering::SeqCst);
+    pub(crate) fn record_everything(&self, version: u64) {
+        self.everything.fetch_max(version, Ordering::SeqCst);
     }
 }
 

@@ -11,23 +11,23 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
-use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{self, Error, Failure, Result};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::postgres::Postgres;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
-use crate::engine::sqlite::Sqlite;
+use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
-use crate::tables::order_spread_rows::note_if_long;
+use crate::tables::ordering::note_if_long;
 
 /// An open database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Database {
     engine: Arc<Engine>,
-    commit_signal: CommitSignal,
+    /// Changes with each commit that workers or streams wait for.
+    commit_signal: watch::Sender<u64>,
     pressure: Arc<WritePressure>,
     program_version: &'static str,
 }
@@ -56,7 +56,7 @@ impl Database {
     }
 
     async fn open_engine(options: Options) -> Result<Self> {
-        let commit_signal = CommitSignal::default();
+        let commit_signal = watch::Sender::default();
         let program_version = options.program_version;
         let engine = match &options.url {
             DatabaseUrl::Sqlite(_) if options.replica_url.is_some() => {
@@ -97,9 +97,9 @@ impl Database {
         let operation = Box::new(operation);
         async move {
             match &*self.engine {
-                Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
+                Engine::Sqlite(sqlite) => match sqlite.readers.run_inline(name, &operation) {
                     Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
-                        sqlite.read_on_thread(name, operation).await
+                        Readers::run_on_thread(&sqlite.readers, name, operation).await
                     }
                     result => result,
                 },
@@ -148,8 +148,8 @@ impl Database {
     }
 
     /// Like [`Database::read`], but allows stale data: reads from a standby that is at most
-    /// `age_max` behind, if there is one. Also returns an upper bound of the data's age, or `None`
-    /// if it was read from the primary.
+    /// `max_staleness` behind, if there is one. Also returns an upper bound of the data's age, or
+    /// `None` if it was read from the primary.
     ///
     /// An error always comes from the primary.
     pub fn read_stale<T, E, F>(
@@ -166,7 +166,8 @@ impl Database {
         let operation = Box::new(operation);
         async move {
             if let Engine::Postgres(postgres) = &*self.engine
-                && let Some((value, age)) = postgres.read_replica(max_staleness, &operation).await
+                && let Some(replica) = &postgres.replica
+                && let Some((value, age)) = replica.read(max_staleness, &operation).await
             {
                 return Ok((value, Some(age)));
             }
@@ -178,7 +179,7 @@ impl Database {
     pub fn has_replica(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => false,
-            Engine::Postgres(postgres) => postgres.has_replica(),
+            Engine::Postgres(postgres) => postgres.replica.is_some(),
         }
     }
 
@@ -197,7 +198,9 @@ impl Database {
         let operation = Box::new(operation);
         async move {
             match &*self.engine {
-                Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
+                Engine::Sqlite(sqlite) => {
+                    Readers::run_on_thread(&sqlite.readers, name, operation).await
+                }
                 Engine::Postgres(_) => self.read(name, operation).await,
             }
         }
@@ -224,7 +227,7 @@ impl Database {
         async move {
             let _counted = self.pressure.count();
             let result = self.write_uncounted(name, operation, None).await;
-            if let Some(Error::Crowded(workspace, around)) =
+            if let Some(Error::KeySpaceExhausted(workspace, around)) =
                 result.as_ref().err().and_then(Failure::storage_error)
             {
                 self.record_long_key(*workspace, around.clone()).await;
@@ -284,7 +287,8 @@ impl Database {
     {
         let postgres = match &*self.engine {
             Engine::Sqlite(sqlite) => {
-                return sqlite.write(name, operation, pressure.cloned()).await;
+                let log = sqlite.log.clone();
+                return sqlite.writer.write(name, operation, pressure.cloned(), log).await;
             }
             Engine::Postgres(postgres) => postgres,
         };
@@ -295,7 +299,7 @@ impl Database {
             let waits = pressure.is_some() || attempts > 1;
             let session = postgres.writer(waits).await?;
             let slice = pressure.map(WritePressure::concurrent_slice);
-            let (result, has_news) = {
+            let (result, must_notify) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
                 let result = match Box::pin(operation(&tx)).await {
                     Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
@@ -305,16 +309,15 @@ impl Database {
             };
             let error = match session.finish(result).await {
                 Ok(value) => {
-                    if has_news {
-                        self.commit_signal.notify();
+                    if must_notify {
+                        self.commit_signal.send_modify(|count| *count += 1);
                     }
                     return Ok(value);
                 }
                 Err(error) => error,
             };
             let again = error.storage_error().is_some_and(Error::is_retryable);
-            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_wait_max()
-            {
+            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_timeout {
                 return Err(error);
             }
             tracing::debug!(
@@ -335,7 +338,7 @@ impl Database {
     /// tokens were last used, invites, events, webhooks or deliveries.
     pub fn data_version(&self) -> Option<DataVersion> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.data_version(),
+            Engine::Sqlite(sqlite) => sqlite.commits.data_version(),
             Engine::Postgres(_) => None,
         }
     }
@@ -351,7 +354,7 @@ impl Database {
     /// returns none.
     pub fn last_modified(&self, workspace: WorkspaceId) -> Option<LastModified> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Some(sqlite.last_modified(workspace)),
+            Engine::Sqlite(sqlite) => Some(sqlite.commits.last_modified(workspace)),
             Engine::Postgres(_) => None,
         }
     }
@@ -359,7 +362,7 @@ impl Database {
     /// Returns the path of the SQLite file.
     pub fn path(&self) -> Option<&Path> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Some(sqlite.path()),
+            Engine::Sqlite(sqlite) => Some(&sqlite.path),
             Engine::Postgres(_) => None,
         }
     }
@@ -381,7 +384,7 @@ impl Database {
     /// replaced.
     pub fn check_files(&self) -> Result<()> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.check_files(),
+            Engine::Sqlite(sqlite) => sqlite.watch.check(),
             Engine::Postgres(_) => Ok(()),
         }
     }
@@ -403,7 +406,9 @@ impl Database {
     pub async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
         match &*self.engine {
             Engine::Sqlite(_) => Ok(Heartbeat::default()),
-            Engine::Postgres(postgres) => postgres.heartbeat(session, node).await,
+            Engine::Postgres(postgres) => {
+                postgres.heartbeat.write_heartbeat(&postgres.pool, session, node).await
+            }
         }
     }
 
@@ -412,7 +417,7 @@ impl Database {
     pub fn has_heartbeat_connection(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => true,
-            Engine::Postgres(postgres) => postgres.has_heartbeat_connection(),
+            Engine::Postgres(postgres) => postgres.heartbeat.is_connected(),
         }
     }
 
@@ -424,7 +429,7 @@ impl Database {
         }
         let read = async |tx: &Tx<'_>| {
             let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-            tx.get(sql, &[], |row| row.time(0)).await
+            tx.get(sql, &[], |row| row.get(0)).await
         };
         self.read_row::<_, Error, _>("clock", read).await.map(Some)
     }

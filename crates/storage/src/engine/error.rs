@@ -22,7 +22,7 @@ pub enum Error {
     /// Too many pieces were inserted at this place of a workspace's list. Its order keys have to be
     /// spread out first.
     #[error("too many pieces were inserted at one position of the list")]
-    Crowded(WorkspaceId, OrderKey),
+    KeySpaceExhausted(WorkspaceId, OrderKey),
     /// The disk is full.
     #[error("the disk that holds the database is full")]
     StorageFull,
@@ -182,9 +182,9 @@ impl From<tokio_postgres::Error> for Error {
         }
         // The server has become a standby, or the transaction was idle too long because this
         // program or the server stalled.
-        let goes_by =
+        let transient =
             [State::READ_ONLY_SQL_TRANSACTION, State::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
-        if goes_by.contains(&state) {
+        if transient.contains(&state) {
             return Self::Unavailable(Cause::new(error));
         }
         if state == State::QUERY_CANCELED {

@@ -17,7 +17,7 @@ pub struct DeadSession {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heartbeat {
     /// True if another node declared the session dead and released its leases.
-    pub is_deposed: bool,
+    pub is_superseded: bool,
     /// Other sessions that are dead, or may be.
     pub dead: Vec<DeadSession>,
 }

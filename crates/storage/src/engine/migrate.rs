@@ -24,69 +24,31 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "initial",
-        sql: include_str!("../../migrations/0001_initial.sql"),
-    },
-    Migration {
-        version: 2,
-        name: "variants",
-        sql: include_str!("../../migrations/0002_variants.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "people and webhooks",
-        sql: include_str!("../../migrations/0003_people_webhooks.sql"),
-    },
-    Migration {
-        version: 4,
-        name: "deliveries",
-        sql: include_str!("../../migrations/0004_deliveries.sql"),
-    },
-    Migration {
-        version: 5,
-        name: "match progress",
-        sql: include_str!("../../migrations/0005_match_progress.sql"),
-    },
-    Migration { version: 6, name: "mails", sql: include_str!("../../migrations/0006_mails.sql") },
-    Migration {
-        version: 7,
-        name: "order_before",
-        sql: include_str!("../../migrations/0007_order_before.sql"),
-    },
-    Migration {
-        version: 8,
-        name: "generations",
-        sql: include_str!("../../migrations/0008_generations.sql"),
-    },
-    Migration {
-        version: 9,
-        name: "heartbeats",
-        sql: include_str!("../../migrations/0009_heartbeats.sql"),
-    },
-    Migration {
-        version: 10,
-        name: "line bounds",
-        sql: include_str!("../../migrations/0010_line_bounds.sql"),
-    },
-    Migration {
-        version: 11,
-        name: "order spreads",
-        sql: include_str!("../../migrations/0011_order_spreads.sql"),
-    },
-    Migration {
-        version: 12,
-        name: "delivery sessions",
-        sql: include_str!("../../migrations/0012_delivery_sessions.sql"),
-    },
-    Migration {
-        version: 13,
-        name: "import sources",
-        sql: include_str!("../../migrations/0013_import_sources.sql"),
-    },
-];
+macro_rules! migrations {
+    ($($version:literal $name:literal $file:literal,)*) => {
+        &[$(Migration {
+            version: $version,
+            name: $name,
+            sql: include_str!(concat!("../../migrations/", $file)),
+        },)*]
+    };
+}
+
+const MIGRATIONS: &[Migration] = migrations! {
+    1 "initial" "0001_initial.sql",
+    2 "variants" "0002_variants.sql",
+    3 "people and webhooks" "0003_people_webhooks.sql",
+    4 "deliveries" "0004_deliveries.sql",
+    5 "match progress" "0005_match_progress.sql",
+    6 "mails" "0006_mails.sql",
+    7 "order_before" "0007_order_before.sql",
+    8 "generations" "0008_generations.sql",
+    9 "heartbeats" "0009_heartbeats.sql",
+    10 "line bounds" "0010_line_bounds.sql",
+    11 "order spreads" "0011_order_spreads.sql",
+    12 "delivery sessions" "0012_delivery_sessions.sql",
+    13 "import sources" "0013_import_sources.sql",
+};
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version BIGINT NOT NULL PRIMARY KEY,
@@ -279,7 +241,7 @@ fn missing<'m>(
 pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
     let last = MIGRATIONS.last().map_or(0, |migration| migration.version);
     let sql = "SELECT oldest_program, name FROM schema_migrations WHERE version > ?1";
-    let read = |row: &Row<'_>| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     tx.query(sql, params![last], read).await
 }
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod candidates;
 pub(crate) mod change_tracking;
-pub(crate) mod commit_signal;
 pub(crate) mod database;
+pub(crate) mod domain_types;
 pub(crate) mod error;
 pub(crate) mod heartbeat;
 pub(crate) mod migrate;
@@ -18,3 +18,15 @@ pub(crate) mod transaction;
 pub(crate) mod unique_key;
 pub(crate) mod value;
 pub(crate) mod write_pressure;
+
+// Files of this folder name the file that has an item: otherwise they would import one another.
+pub(crate) use candidates::{Candidates, lock_candidates};
+pub(crate) use change_tracking::{Affects, Generation};
+pub(crate) use error::{Cause, Error, Failure, Result};
+pub(crate) use heartbeat::DeadSession;
+pub(crate) use options::{DatabaseUrl, Options, ProcessRole};
+pub(crate) use progress::Progress;
+pub(crate) use row::{OwnedRow, Row, read_row};
+pub(crate) use sql_list::{in_list, in_list_or_all};
+pub(crate) use transaction::{Tx, WriteTx};
+pub(crate) use value::{Value, params, row};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
-use futures_util::{TryStreamExt, pin_mut};
+use futures_util::{TryFutureExt, TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
 use parking_lot::Mutex;
 use tokio_postgres::types::ToSql;
@@ -36,10 +36,10 @@ pub struct Tx<'a> {
 #[derive(Debug)]
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
-    has_news: AtomicBool,
+    must_notify: AtomicBool,
     /// The time slice of a background transaction.
     slice: Option<&'a TimeSlice>,
-    reach: Mutex<ChangeScope>,
+    scope: Mutex<ChangeScope>,
     /// The workspaces that have their next generation already.
     next: Mutex<BTreeSet<WorkspaceId>>,
 }
@@ -108,7 +108,7 @@ impl<'a> Tx<'a> {
                 Ok((items, false))
             }
             TransactionEngine::Postgres(client) => {
-                let answer = async {
+                let response = async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     let rows = client.query_raw(&statement, as_postgres(params)).await?;
                     pin_mut!(rows);
@@ -126,7 +126,7 @@ impl<'a> Tx<'a> {
                     }
                     Ok((items, false))
                 };
-                within_timeout(answer).await
+                within_timeout(response).await
             }
         }
     }
@@ -224,16 +224,16 @@ impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a TimeSlice>) -> Self {
         Self {
             tx,
-            has_news: AtomicBool::new(false),
+            must_notify: AtomicBool::new(false),
             slice,
-            reach: Mutex::default(),
+            scope: Mutex::default(),
             next: Mutex::default(),
         }
     }
 
     /// Returns the scope of its changes.
     pub(crate) fn change_scope(&self) -> ChangeScope {
-        self.reach.lock().clone()
+        self.scope.lock().clone()
     }
 
     /// Notes that the workspace has its next generation already.
@@ -245,14 +245,14 @@ impl<'a> WriteTx<'a> {
     /// changes. Must be called last.
     pub(crate) async fn change_generations(&self) -> Result<()> {
         const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
-        let reach = self.change_scope();
-        if reach.affects_all_workspaces() {
+        let scope = self.change_scope();
+        if scope.affects_all_workspaces() {
             return self
                 .execute(UPDATE, params![Generation::next_number()], Affects::Nothing)
                 .await
                 .map(drop);
         }
-        let mut changed = reach.workspaces();
+        let mut changed = scope.workspaces();
         let next = self.next.lock().clone();
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
@@ -278,11 +278,11 @@ impl<'a> WriteTx<'a> {
     /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction
     /// is committed.
     pub fn notify_on_commit(&self) {
-        self.has_news.store(true, Ordering::Relaxed);
+        self.must_notify.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn must_notify(&self) -> bool {
-        self.has_news.load(Ordering::Relaxed)
+        self.must_notify.load(Ordering::Relaxed)
     }
 
     /// Runs a statement that changes rows, and returns their number. If there are any, the
@@ -290,9 +290,14 @@ impl<'a> WriteTx<'a> {
     pub async fn execute(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         let count = self.run(sql, params, affects).await?;
         if count > 0 && affects != Affects::Nothing {
-            self.reach.lock().add_change(affects);
+            self.scope.lock().add_change(affects);
         }
         Ok(count)
+    }
+
+    /// Runs a statement that changes rows, like [`WriteTx::execute`], without their number.
+    pub async fn change(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<()> {
+        self.execute(sql, params, affects).await.map(drop)
     }
 
     async fn run(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
@@ -308,34 +313,37 @@ impl<'a> WriteTx<'a> {
                 Ok(statement.raw_execute()? as u64)
             }
             TransactionEngine::Postgres(client) => {
-                let answer = async {
+                let response = async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     Ok(client.execute_raw(&statement, as_postgres(params)).await?)
                 };
-                within_timeout(answer).await
+                within_timeout(response).await
             }
         }
     }
 
-    /// Runs a statement once for each set of parameters, in one round trip if the engine allows
-    /// that.
-    pub async fn execute_each(
+    /// Runs a statement once for each row of parameters, in one round trip if the engine allows
+    /// that. Returns the number of changed rows for each.
+    pub fn execute_each<'v, R: AsRef<[Value<'v>]> + Send + Sync>(
         &self,
         sql: &str,
-        params: &[Vec<Value<'_>>],
+        rows: impl IntoIterator<Item = R>,
         affects: Affects,
-    ) -> Result<()> {
-        self.execute_each_counting(sql, params, affects).await.map(drop)
+    ) -> impl Future<Output = Result<Vec<u64>>> + Send {
+        let rows: Vec<R> = rows.into_iter().collect();
+        async move {
+            try_join_all(rows.iter().map(|row| self.execute(sql, row.as_ref(), affects))).await
+        }
     }
 
-    /// Like [`WriteTx::execute_each`], and returns the number of changed rows for each set.
-    pub async fn execute_each_counting(
+    /// Like [`WriteTx::execute_each`], without the numbers.
+    pub fn change_each<'v, R: AsRef<[Value<'v>]> + Send + Sync>(
         &self,
         sql: &str,
-        params: &[Vec<Value<'_>>],
+        rows: impl IntoIterator<Item = R>,
         affects: Affects,
-    ) -> Result<Vec<u64>> {
-        try_join_all(params.iter().map(|params| self.execute(sql, params, affects))).await
+    ) -> impl Future<Output = Result<()>> + Send {
+        self.execute_each(sql, rows, affects).map_ok(drop)
     }
 }
 

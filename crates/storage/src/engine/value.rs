@@ -3,10 +3,6 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use galley_domain::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet, RoleId,
-    TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
-};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -39,9 +35,16 @@ impl Value<'_> {
     }
 }
 
-/// The parameters of a statement: `params![workspace, id]`.
+/// The parameters of a statement that runs for each row: `row![workspace, id]`.
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { [$($crate::engine::value::Value::from($value)),*] };
+}
+pub(crate) use row;
+
+/// The parameters of a statement: `params![workspace, id]`. A long list is in braces, as rustfmt
+/// would write an item per line.
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { &[$($crate::engine::value::Value::from($value)),*] };
+    ($($value:tt)*) => { &$crate::engine::value::row![$($value)*] };
 }
 pub(crate) use params;
 
@@ -99,6 +102,18 @@ impl<'a> From<&'a String> for Value<'a> {
     }
 }
 
+impl<'a> From<&'a Vec<u8>> for Value<'a> {
+    fn from(value: &'a Vec<u8>) -> Self {
+        Self::from(value.as_slice())
+    }
+}
+
+impl<'a> From<&'a [u8; 32]> for Value<'a> {
+    fn from(value: &'a [u8; 32]) -> Self {
+        Self::from(value.as_slice())
+    }
+}
+
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(value: &'a [u8]) -> Self {
         Self::Bytes(Cow::Borrowed(value))
@@ -123,15 +138,22 @@ impl From<bool> for Value<'_> {
     }
 }
 
-impl From<Timestamp> for Value<'_> {
-    fn from(value: Timestamp) -> Self {
-        Self::Int(value.ms())
+impl From<u32> for Value<'_> {
+    fn from(value: u32) -> Self {
+        Self::Int(value.into())
     }
 }
 
-impl<'a> From<&'a OrderKey> for Value<'a> {
-    fn from(value: &'a OrderKey) -> Self {
-        Self::from(value.as_str())
+/// Counts beyond the range of SQL's integers, such as a limit of all rows, become the largest one.
+impl From<usize> for Value<'_> {
+    fn from(value: usize) -> Self {
+        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl<'a> From<&'a Option<String>> for Value<'a> {
+    fn from(value: &'a Option<String>) -> Self {
+        Self::from(value.as_ref())
     }
 }
 
@@ -140,30 +162,3 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
         value.map_or(Self::Null, Into::into)
     }
 }
-
-macro_rules! written_as_text {
-    ($($name:ty),*) => {$(
-        impl From<$name> for Value<'_> {
-            fn from(value: $name) -> Self {
-                Self::Text(Cow::Owned(value.to_string()))
-            }
-        }
-    )*};
-}
-
-written_as_text!(
-    WorkspaceId,
-    UserId,
-    WorkspaceMemberId,
-    RoleId,
-    TagId,
-    VariantId,
-    ContentGroupId,
-    ContentPieceId,
-    DeliveryId,
-    EventId,
-    TokenId,
-    WebhookId,
-    MailId,
-    PermissionSet
-);

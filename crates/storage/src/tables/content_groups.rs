@@ -6,22 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
-    Ok(ContentGroup {
-        id: row.parse(0)?,
-        name: ContentGroupName::from_stored(row.text(1)?),
-        version: row.int(2)?,
-    })
+    Ok(read_row!(row, 0 => ContentGroup { id, name, version }))
 }
 
 /// Finds a group.
@@ -36,14 +28,9 @@ pub async fn find(
 
 /// Returns the path to a group, itself included. The path is empty if the group doesn't exist.
 pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<GroupPath> {
-    let groups = tx
-        .query(
-            "SELECT ancestor_id FROM content_group_paths
-             WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC",
-            params![workspace, id],
-            |row| row.parse(0),
-        )
-        .await?;
+    let sql = "SELECT ancestor_id FROM content_group_paths
+        WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC";
+    let groups = tx.query(sql, params![workspace, id], |row| row.get(0)).await?;
     Ok(GroupPath::new(groups))
 }
 
@@ -68,41 +55,27 @@ pub async fn existing(
         "SELECT DISTINCT g.group_id FROM content_group_paths g
          WHERE g.workspace_id = ?1{filter}{within}"
     );
-    Ok(tx.query(&sql, &params, |row| row.parse(0)).await?.into_iter().collect())
+    Ok(tx.query(&sql, &params, |row| row.get(0)).await?.into_iter().collect())
 }
 
-/// Lists the children of `parent` (`None`: the top level) by creation, after `after` if given.
+/// Lists the children of `parent` (`None`: the top level) by creation.
 pub async fn list_children(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     parent: Option<ContentGroupId>,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<ContentGroup>> {
-    let after = after.unwrap_or_default();
-    match parent {
-        Some(parent) => {
-            tx.query(
-                "SELECT id, name, version FROM content_groups
-                 WHERE workspace_id = ?1 AND parent_id = ?2 AND id > ?3
-                 ORDER BY id LIMIT ?4 OFFSET ?5",
-                params![workspace, parent, after, limit, offset],
-                read,
-            )
-            .await
-        }
-        None => {
-            tx.query(
-                "SELECT id, name, version FROM content_groups
-                 WHERE workspace_id = ?1 AND parent_id IS NULL AND id > ?2
-                 ORDER BY id LIMIT ?3 OFFSET ?4",
-                params![workspace, after, limit, offset],
-                read,
-            )
-            .await
-        }
-    }
+    let mut params = page.params(workspace).to_vec();
+    let parent = parent.map_or("IS NULL", |id| {
+        params.push(id.into());
+        "= ?5"
+    });
+    let sql = format!(
+        "SELECT id, name, version FROM content_groups
+         WHERE workspace_id = ?1 AND parent_id {parent} AND id > ?2
+         ORDER BY id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Lists those of `ids` that exist, by creation.
@@ -110,15 +83,12 @@ pub async fn list_some(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     ids: &[ContentGroupId],
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<ContentGroup>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut params =
-        vec![workspace.into(), after.unwrap_or_default().into(), limit.into(), offset.into()];
+    let mut params = page.params(workspace).to_vec();
     let filter = in_list("id", ids.iter().copied(), &mut params);
     let sql = format!(
         "SELECT id, name, version FROM content_groups
@@ -142,7 +112,7 @@ pub async fn children_of(
     let sql = format!(
         "SELECT parent_id, id FROM content_groups WHERE workspace_id = ?1{filter} ORDER BY id"
     );
-    let rows = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.parse(1)?))).await?;
+    let rows = tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await?;
     for (parent, child) in rows {
         children.entry(parent).or_default().push(child);
     }
@@ -167,19 +137,15 @@ pub async fn subtree(
          JOIN content_groups g ON g.workspace_id = p.workspace_id AND g.id = p.group_id
          WHERE p.workspace_id = ?1{filter} ORDER BY g.id"
     );
-    tx.query(&sql, &params, |row| Ok((read(row)?, row.opt_parse(3)?))).await
+    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(3)?))).await
 }
 
 /// Returns the number of levels below a group.
 pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<usize> {
-    let height = tx
-        .get(
-            "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2",
-            params![workspace, id],
-            |row| row.opt_int(0),
-        )
-        .await?;
-    Ok(usize::try_from(height.unwrap_or(0)).unwrap_or(0))
+    let sql =
+        "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2";
+    let height: Option<usize> = tx.get(sql, params![workspace, id], |row| row.get(0)).await?;
+    Ok(height.unwrap_or(0))
 }
 
 /// Inserts a new group under the last group of `parents`, or at the top level.
@@ -191,37 +157,34 @@ pub async fn insert(
     now: Timestamp,
 ) -> Result<()> {
     let parent = parents.groups().last().copied();
-    tx.execute(
+    let sql =
         "INSERT INTO content_groups (workspace_id, id, parent_id, name, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    tx.execute(
+        sql,
         params![workspace, group.id, parent, group.name.as_str(), group.version, now],
         Affects::Content(workspace),
     )
     .await?;
     let own = [group.id];
     let path = own.iter().chain(parents.groups().iter().rev());
-    let rows: Vec<Vec<Value<'_>>> = path
-        .zip(0_i64..)
-        .map(|(ancestor, depth)| params![workspace, group.id, *ancestor, depth].to_vec())
-        .collect();
-    tx.execute_each(
-        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
-         VALUES (?1, ?2, ?3, ?4)",
-        &rows,
-        Affects::Content(workspace),
-    )
-    .await
+    let rows =
+        path.zip(0_i64..).map(|(ancestor, depth)| row![workspace, group.id, ancestor, depth]);
+    let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+        VALUES (?1, ?2, ?3, ?4)";
+    tx.change_each(sql, rows, Affects::Content(workspace)).await
 }
 
 /// Updates a group's name and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
-    tx.execute(
-        "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2",
+    let sql =
+        "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
         params![workspace, group.id, group.name.as_str(), group.version],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Moves a group, with its subtree, under another parent (`None`: the top level).
@@ -233,34 +196,21 @@ pub async fn move_under(
     id: ContentGroupId,
     parent: Option<ContentGroupId>,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, parent],
-        Affects::Content(workspace),
-    )
-    .await?;
-    tx.execute(
-        "DELETE FROM content_group_paths WHERE workspace_id = ?1
-         AND group_id IN (SELECT s.group_id FROM content_group_paths s
+    let sql = "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id, parent], Affects::Content(workspace)).await?;
+    let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1
+        AND group_id IN (SELECT s.group_id FROM content_group_paths s
             WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2)
-         AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
-            WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)",
-        params![workspace, id],
-        Affects::Content(workspace),
-    )
-    .await?;
+        AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
+            WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)";
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let Some(parent) = parent else { return Ok(()) };
-    tx.execute(
-        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
-         SELECT s.workspace_id, s.group_id, a.ancestor_id, s.depth + a.depth + 1
-         FROM content_group_paths s
-         JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
-         WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2",
-        params![workspace, id, parent],
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+        SELECT s.workspace_id, s.group_id, a.ancestor_id, s.depth + a.depth + 1
+        FROM content_group_paths s
+        JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
+        WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2";
+    tx.change(sql, params![workspace, id, parent], Affects::Content(workspace)).await
 }
 
 /// Deletes an empty group.
@@ -268,8 +218,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId
     let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1 AND group_id = ?2";
     tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Content(workspace)).await
 }
 
 /// Returns true if a group contains other groups or pieces.

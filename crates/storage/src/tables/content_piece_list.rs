@@ -7,16 +7,14 @@
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::Tx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Result, Tx, Value, in_list, row};
 use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
 
 /// The sort key of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortKey {
     /// The pieces' own order.
+    #[default]
     Order,
     /// The author's date; pieces without one count as the earliest.
     Date,
@@ -29,7 +27,7 @@ pub enum SortKey {
 }
 
 /// The order of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sort {
     /// The sort key.
     pub key: SortKey,
@@ -51,7 +49,7 @@ pub enum Position {
 }
 
 /// The filters, the order and the page of a list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PieceListQuery {
     /// Pieces directly in one of these groups; `None` for all.
     pub groups: Option<Vec<ContentGroupId>>,
@@ -119,7 +117,7 @@ pub async fn find_by_order(
     order: &OrderKey,
     view: View,
 ) -> Result<Option<PieceInView>> {
-    let mut params = params![workspace, order].to_vec();
+    let mut params = row![workspace, order].to_vec();
     let select = view.select(&mut params);
     let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.order_key = ?2");
     tx.find(&sql, &params, |row| view.read(row)).await

@@ -3,10 +3,7 @@
 use galley_domain::WorkspaceId;
 use galley_domain::content_piece::ContentPiece;
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::WriteTx;
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Value, WriteTx, row};
 
 pub(super) async fn insert_tags(
     tx: &WriteTx<'_>,
@@ -14,8 +11,8 @@ pub(super) async fn insert_tags(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
-         VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+        VALUES (?1, ?2, ?3, ?4)";
+    tx.change_each(sql, tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 pub(super) async fn delete_tags(
@@ -24,13 +21,15 @@ pub(super) async fn delete_tags(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
-         AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+        AND order_key = ?3 AND content_piece_id = ?4";
+    tx.change_each(sql, tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
-fn tag_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
-    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
-    piece.fields.tags.iter().map(row).collect()
+fn tag_rows(
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> impl Iterator<Item = [Value<'_>; 4]> + Send {
+    piece.fields.tags.iter().map(move |tag| row![workspace, tag, &piece.order, piece.id])
 }
 
 pub(super) async fn insert_members(
@@ -39,8 +38,8 @@ pub(super) async fn insert_members(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
-         VALUES (?1, ?2, ?3)";
-    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+        VALUES (?1, ?2, ?3)";
+    tx.change_each(sql, member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 pub(super) async fn delete_members(
@@ -49,11 +48,13 @@ pub(super) async fn delete_members(
     piece: &ContentPiece,
 ) -> Result<()> {
     let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
-         AND content_piece_id = ?3";
-    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+        AND content_piece_id = ?3";
+    tx.change_each(sql, member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
-fn member_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
-    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
-    piece.fields.members.iter().map(row).collect()
+fn member_rows(
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> impl Iterator<Item = [Value<'_>; 3]> + Send {
+    piece.fields.members.iter().map(move |member| row![workspace, member, piece.id])
 }

@@ -2,17 +2,10 @@
 //! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
-use galley_domain::content_piece::{CustomData, Description, Slug, Title};
-use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::ContentPieceOverrides;
+use galley_domain::content_piece::ContentPieceOverrides;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::comma_separated;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
 
 /// The columns of the table `v` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
@@ -21,21 +14,10 @@ pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.c
 
 /// Reads overrides from column `first` on. Without a row, nothing is overridden.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides> {
-    let text = |column| row.opt_text(first + column);
-    Ok(ContentPieceOverrides {
-        date: row.opt_time(first)?,
-        title: text(1)?.map(Title::from_stored),
-        description: text(2)?.map(Description::from_stored),
-        slug: text(3)?.map(Slug::from_stored),
-        cover_url: text(4)?.map(WebReference::from_stored),
-        cover_alt: text(5)?.map(ShortText::from_stored),
-        cover_width: text(6)?.map(ShortText::from_stored),
-        canonical_link: text(7)?.map(WebReference::from_stored),
-        filename: text(8)?.map(ShortText::from_stored),
-        custom_data: text(9)?.map(CustomData::from_stored),
-        tags: row.opt_parse_list(first + 10)?,
-        members: row.opt_parse_list(first + 11)?,
-    })
+    Ok(read_row!(row, first => ContentPieceOverrides {
+        date, title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
+        custom_data, tags, members,
+    }))
 }
 
 /// Finds the overrides of a piece in a variant.
@@ -74,7 +56,7 @@ pub async fn of_piece(
             AND vc.content_piece_id = ?2 AND vc.variant_id = i.variant_id
          ORDER BY i.variant_id"
     );
-    let read = |row: &Row<'_>| Ok((row.parse(0)?, read(row, 2)?, row.opt_owned(1)?));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, read(row, 2)?, row.get(1)?));
     tx.query(&sql, params![workspace, piece], read).await
 }
 
@@ -89,55 +71,38 @@ pub async fn update(
     let key = params![workspace, piece, variant];
     // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
-         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     tx.execute(sql, key, Affects::Piece(workspace, piece)).await?;
     if *overrides == ContentPieceOverrides::default() {
         return Ok(());
     }
     let mut params = key.to_vec();
     push_columns(overrides, &mut params);
-    tx.execute(
+    let sql =
         "INSERT INTO content_piece_variants (workspace_id, content_piece_id, variant_id, date_ms,
             title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
             custom_data, tag_ids, member_ids)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        &params,
-        Affects::Piece(workspace, piece),
-    )
-    .await?;
-    let tags = overrides.tags.iter().flatten();
-    let rows: Vec<_> = tags.map(|&tag| with(key, tag)).collect();
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    tx.execute(sql, &params, Affects::Piece(workspace, piece)).await?;
+    let rows = overrides.tags.iter().flatten().map(|tag| row![workspace, piece, variant, tag]);
     let sql = "INSERT INTO content_piece_variant_tags
-            (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await?;
+        (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
+    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await?;
     let members = overrides.members.iter().flatten();
-    let rows: Vec<_> = members.map(|&member| with(key, member)).collect();
+    let rows = members.map(|member| row![workspace, piece, variant, member]);
     let sql = "INSERT INTO content_piece_variant_members
-            (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await
-}
-
-/// Returns a row's key with one more column.
-fn with<'v>(key: &[Value<'v>], last: impl Into<Value<'v>>) -> Vec<Value<'v>> {
-    key.iter().cloned().chain([last.into()]).collect()
+        (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
+    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await
 }
 
 /// Adds the values in the order of [`COLUMNS`].
 fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value<'o>>) {
-    params.extend([
-        Value::from(overrides.date),
-        Value::from(overrides.title.as_ref().map(Title::as_str)),
-        Value::from(overrides.description.as_ref().map(Description::as_str)),
-        Value::from(overrides.slug.as_ref().map(Slug::as_str)),
-        Value::from(overrides.cover_url.as_ref().map(WebReference::as_str)),
-        Value::from(overrides.cover_alt.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.cover_width.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.canonical_link.as_ref().map(WebReference::as_str)),
-        Value::from(overrides.filename.as_ref().map(ShortText::as_str)),
-        Value::from(overrides.custom_data.as_ref().map(CustomData::as_str)),
-        Value::from(overrides.tags.as_deref().map(comma_separated)),
-        Value::from(overrides.members.as_deref().map(comma_separated)),
-    ]);
+    params.extend(row! {
+        overrides.date, &overrides.title, &overrides.description, &overrides.slug,
+        &overrides.cover_url, &overrides.cover_alt, &overrides.cover_width,
+        &overrides.canonical_link, &overrides.filename, &overrides.custom_data, &overrides.tags,
+        &overrides.members
+    });
 }
 
 /// Stores a variant's own content, the JSON text of the tree, if it differs from the content shown
@@ -152,12 +117,12 @@ pub async fn update_content(
     // The comparison is part of the statement, so that no tree has to be read.
     let sql = "INSERT INTO content_piece_variant_contents
             (workspace_id, content_piece_id, variant_id, tree)
-         SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
-         FROM content_piece_contents c
-         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
+        SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
+        FROM content_piece_contents c
+        LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
             AND vc.content_piece_id = c.content_piece_id AND vc.variant_id = ?3
-         WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
-         ON CONFLICT (workspace_id, content_piece_id, variant_id)
+        WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
+        ON CONFLICT (workspace_id, content_piece_id, variant_id)
             DO UPDATE SET tree = excluded.tree";
     Ok(tx
         .execute(sql, params![workspace, piece, variant, tree], Affects::Piece(workspace, piece))
@@ -173,7 +138,7 @@ pub async fn delete_content(
     variant: VariantId,
 ) -> Result<bool> {
     let sql = "DELETE FROM content_piece_variant_contents
-         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     Ok(tx
         .execute(sql, params![workspace, piece, variant], Affects::Piece(workspace, piece))
         .await?

@@ -5,20 +5,13 @@
 //! and overrides in [`crate::tables::content_piece_variants`].
 
 use futures_util::future::try_join;
-use galley_domain::content_piece::{
-    ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
-};
+use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{
-    ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::{comma_separated, in_list};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::content_piece_reference_rows::{
     delete_members, delete_tags, insert_members, insert_tags,
 };
@@ -50,30 +43,14 @@ pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 const COLUMNS_END: usize = 19;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
-    let owned = |column| Ok::<_, Error>(row.opt_text(column)?.map(ToOwned::to_owned));
-    Ok(ContentPiece {
-        id: row.parse(0)?,
-        content_group_id: row.parse(1)?,
-        order: OrderKey::from_stored(row.text(2)?),
-        placed_at: row.time(18)?,
-        version: row.int(3)?,
-        created_at: row.time(4)?,
-        updated_at: row.time(5)?,
-        fields: ContentPieceFields {
-            date: row.opt_time(6)?,
-            title: Title::from_stored(row.text(7)?),
-            description: owned(8)?.map(Description::from_stored),
-            slug: Slug::from_stored(row.text(9)?),
-            cover_url: owned(10)?.map(WebReference::from_stored),
-            cover_alt: owned(11)?.map(ShortText::from_stored),
-            cover_width: owned(12)?.map(ShortText::from_stored),
-            canonical_link: owned(13)?.map(WebReference::from_stored),
-            filename: owned(14)?.map(ShortText::from_stored),
-            custom_data: owned(15)?.map(CustomData::from_stored),
-            tags: row.parse_list(16)?,
-            members: row.parse_list(17)?,
-        },
-    })
+    let fields = read_row!(row, 6 => ContentPieceFields {
+        date, title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
+        custom_data, tags, members,
+    });
+    let placed_at = row.get(18)?;
+    Ok(read_row!(row, 0 => ContentPiece {
+        id, content_group_id, order, version, created_at, updated_at; placed_at, fields
+    }))
 }
 
 /// Finds a piece.
@@ -188,7 +165,7 @@ impl View {
 
     pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
         let piece = read(row)?;
-        let tree = if self.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        let tree = if self.content { row.get(COLUMNS_END)? } else { None };
         if self.variant.is_none() {
             return Ok((piece, tree));
         }
@@ -236,23 +213,16 @@ pub async fn insert(
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     push_columns(piece, &mut params);
     params.push(Value::from(piece.created_at));
-    tx.execute(
-        "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
+    let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
             canonical_link, filename, tag_ids, member_ids, placed_at_ms, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19)",
-        &params,
-        Affects::Piece(workspace, piece.id),
-    )
-    .await?;
-    tx.execute(
-        "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
-         VALUES (?1, ?2, ?3)",
-        params![workspace, piece.id, tree],
-        Affects::Piece(workspace, piece.id),
-    )
-    .await?;
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19)";
+    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
+    let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
+        VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![workspace, piece.id, tree], Affects::Piece(workspace, piece.id))
+        .await?;
     if piece.fields.custom_data.is_some() {
         update_custom_data(tx, workspace, piece).await?;
     }
@@ -280,7 +250,7 @@ async fn update_custom_data(
     };
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
-    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await.map(drop)
+    tx.change(sql, &params, Affects::Piece(workspace, piece.id)).await
 }
 
 /// Updates a piece. `before` is its state in the database.
@@ -355,7 +325,8 @@ async fn remove_item(
 ) -> Result<()> {
     let params = &[Value::from(workspace), id];
     let without = format!(
-        "{what}_ids = trim(replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
+        "{what}_ids = trim(
+            replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
     );
     let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
     let of_variants =
@@ -375,8 +346,7 @@ async fn remove_item(
     );
     tx.execute(&sql, params, Affects::Content(workspace)).await?;
     tx.execute(&format!("DELETE FROM {of_pieces}"), params, Affects::Content(workspace)).await?;
-    tx.execute(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await?;
-    Ok(())
+    tx.change(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await
 }
 
 /// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
@@ -387,8 +357,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
     tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
     let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await
 }
 
 /// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against
@@ -404,7 +373,7 @@ pub async fn list_in_group_for_deletion(
          ORDER BY order_key LIMIT ?3{}",
         tx.for_update()
     );
-    let read_id = |row: &Row<'_>| row.parse::<ContentPieceId>(0);
+    let read_id = |row: &Row<'_>| row.get::<ContentPieceId>(0);
     let ids = tx.query(&lock, params![workspace, group, limit], read_id).await?;
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -425,14 +394,11 @@ pub async fn has_more_than(
     group: ContentGroupId,
     count: i64,
 ) -> Result<bool> {
-    tx.exists(
-        "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
+    let sql = "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
             SELECT g.group_id FROM content_group_paths g
             WHERE g.workspace_id = ?1 AND g.ancestor_id = ?2)
-         LIMIT 1 OFFSET ?3",
-        params![workspace, group, count],
-    )
-    .await
+        LIMIT 1 OFFSET ?3";
+    tx.exists(sql, params![workspace, group, count]).await
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].
@@ -463,22 +429,10 @@ const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", 
 /// Adds the values of [`UPDATABLE_COLUMNS`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
-    params.extend([
-        Value::from(piece.content_group_id),
-        Value::from(&piece.order),
-        Value::from(piece.version),
-        Value::from(piece.updated_at),
-        Value::from(fields.date),
-        Value::from(fields.title.as_str()),
-        Value::from(fields.description.as_ref().map(Description::as_str)),
-        Value::from(fields.slug.as_str()),
-        Value::from(fields.cover_url.as_ref().map(WebReference::as_str)),
-        Value::from(fields.cover_alt.as_ref().map(ShortText::as_str)),
-        Value::from(fields.cover_width.as_ref().map(ShortText::as_str)),
-        Value::from(fields.canonical_link.as_ref().map(WebReference::as_str)),
-        Value::from(fields.filename.as_ref().map(ShortText::as_str)),
-        Value::from(comma_separated(&fields.tags)),
-        Value::from(comma_separated(&fields.members)),
-        Value::from(piece.placed_at),
-    ]);
+    params.extend(row! {
+        piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
+        &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
+        &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
+        &fields.members, piece.placed_at
+    });
 }

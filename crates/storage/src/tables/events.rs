@@ -8,12 +8,9 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::{comma_separated, in_list};
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{
+    Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row,
+};
 use crate::tables::content_groups;
 
 /// An event to insert.
@@ -72,7 +69,7 @@ pub async fn append(
         tx.exists(&lock, params![workspace]).await.map(drop)
     };
     let workspace_only = params![workspace];
-    let last = tx.get(&last, workspace_only, |row| row.int(0));
+    let last = tx.get(&last, workspace_only, |row| row.get::<i64>(0));
     let moved = Box::pin(current_paths(tx, workspace, events));
     let ((), last, moved) = try_join3(locked, last, moved).await?;
     // The id of the last event serves as the next generation.
@@ -85,17 +82,13 @@ pub async fn append(
             NumberedEvent { sequence, event, occurrence }
         })
         .collect();
-    let rows: Vec<Vec<Value<'_>>> =
-        numbered.iter().map(|event| parameters(workspace, event, now)).collect();
-    let inserted = tx.execute_each(
-        "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
+    let rows = numbered.iter().map(|event| parameters(workspace, event, now));
+    let sql = "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
             path_after, data, data_before, custom_data_of, custom_data_version)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        &rows,
-        Affects::Nothing,
-    );
-    let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
-    insert_matches(tx, workspace, &numbered, &watchers).await?;
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let inserted = tx.change_each(sql, rows, Affects::Nothing);
+    let ((), webhooks) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
+    insert_matches(tx, workspace, &numbered, &webhooks).await?;
     tx.notify_on_commit();
     Ok(())
 }
@@ -167,25 +160,16 @@ fn parameters<'e>(
     workspace: WorkspaceId,
     numbered: &'e NumberedEvent<'_>,
     now: Timestamp,
-) -> Vec<Value<'e>> {
+) -> [Value<'e>; 11] {
     let NumberedEvent { sequence, event, occurrence } = numbered;
     let seen = occurrence.as_seen_in(EventScope::Workspace);
-    let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
-    let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
-    params![
-        workspace,
-        *sequence,
-        event.id,
-        event_type,
-        now,
-        path(occurrence.path_before()),
-        path(occurrence.path_after()),
-        &event.data,
-        event.data_before.as_deref(),
+    let event_type = seen.expect("the workspace sees every event");
+    row! {
+        workspace, *sequence, event.id, event_type, now, occurrence.path_before(),
+        occurrence.path_after(), &event.data, &event.data_before,
         event.custom_data_of.map(|(piece, _)| piece),
         event.custom_data_of.map(|(_, version)| version)
-    ]
-    .to_vec()
+    }
 }
 
 /// A webhook that may match an event.
@@ -207,7 +191,7 @@ struct MatchRun<'e> {
 /// Returns the runs of consecutive events that the same webhooks receive.
 fn match_runs<'e>(
     events: &[NumberedEvent<'e>],
-    watchers: &'e [CandidateWebhook],
+    webhooks: &'e [CandidateWebhook],
 ) -> Vec<MatchRun<'e>> {
     let mut runs: Vec<MatchRun<'_>> = Vec::new();
     // The first run that includes the previous event.
@@ -217,14 +201,14 @@ fn match_runs<'e>(
         for &event_type in occurrence.types() {
             let sees = |candidate: &&CandidateWebhook| {
                 let group = candidate.group.as_slice();
-                let window = if group.is_empty() {
+                let scope = if group.is_empty() {
                     EventScope::Workspace
                 } else {
                     EventScope::Groups(group)
                 };
-                candidate.event == event_type && occurrence.as_seen_in(window) == Some(event_type)
+                candidate.event == event_type && occurrence.as_seen_in(scope) == Some(event_type)
             };
-            let webhook_ids: Vec<&CandidateWebhook> = watchers.iter().filter(sees).collect();
+            let webhook_ids: Vec<&CandidateWebhook> = webhooks.iter().filter(sees).collect();
             if webhook_ids.is_empty() {
                 continue;
             }
@@ -259,36 +243,26 @@ async fn insert_matches(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     events: &[NumberedEvent<'_>],
-    watchers: &[CandidateWebhook],
+    webhooks: &[CandidateWebhook],
 ) -> Result<()> {
-    if watchers.is_empty() {
+    if webhooks.is_empty() {
         return Ok(());
     }
-    let runs = match_runs(events, watchers);
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let runs = match_runs(events, webhooks);
+    let mut rows = Vec::new();
     for run in &runs {
-        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
-            let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
-            let row = params![
-                run.id,
-                run.event_type.as_str(),
-                part,
-                workspace,
-                run.first_sequence,
-                run.last_sequence,
+        for (part, webhooks) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
+            let ids: Vec<_> = webhooks.iter().map(|webhook| webhook.id.as_str()).collect();
+            rows.push(row! {
+                run.id, run.event_type, part, workspace, run.first_sequence, run.last_sequence,
                 ids.join(",")
-            ];
-            rows.push(row.to_vec());
+            });
         }
     }
-    tx.execute_each(
-        "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
+    let sql = "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
             last_sequence, webhook_ids)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &rows,
-        Affects::Nothing,
-    )
-    .await
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    tx.change_each(sql, rows, Affects::Nothing).await
 }
 
 /// The limit of webhooks in one row.
@@ -323,14 +297,8 @@ async fn candidates(
         "SELECT h.id, h.event, h.content_group_id FROM webhooks h
          WHERE h.workspace_id = ?1{of_types}{on_groups} ORDER BY h.id"
     );
-    tx.query(&sql, &params, |row| {
-        Ok(CandidateWebhook {
-            id: row.text(0)?.to_owned(),
-            event: row.text(1)?.parse().map_err(Error::corrupt)?,
-            group: row.opt_parse(2)?,
-        })
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok(read_row!(row, 0 => CandidateWebhook { id, event, group })))
+        .await
 }
 
 /// An event with the data that determine its visibility and its type in each scope.
@@ -347,8 +315,8 @@ pub struct EventWithPaths {
 /// The limit up to which a page is read whatever its size; the size of the default page.
 const UNSIZED_PAGE_LIMIT: i64 = 32;
 
-/// Like [`list`], with the groups of the events. A longer page ends once its total size reaches
-/// `bytes`. Also returns true if events may have been left out.
+/// Lists events after a sequence number, with their groups. A longer page ends once its total size
+/// reaches `bytes`. Also returns true if events may have been left out.
 pub async fn list_with_paths(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -363,7 +331,7 @@ pub async fn list_with_paths(
              FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
              ORDER BY e.sequence LIMIT ?3"
         );
-        let size = |row: &Row<'_>| Ok((row.int(0)?, usize::try_from(row.int(1)?).unwrap_or(0)));
+        let size = |row: &Row<'_>| Ok((row.get(0)?, row.get::<usize>(1)?));
         let sizes = tx.query(&sql, params![workspace, after, limit], size).await?;
         let (mut last, mut read_bytes) = (after, 0);
         for (sequence, size) in sizes {
@@ -379,38 +347,40 @@ pub async fn list_with_paths(
     if last == after {
         return Ok((Vec::new(), false));
     }
+    let sql = format!(
+        "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before,
+            e.path_after, e.data_before
+         FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
+         ORDER BY e.sequence LIMIT ?3"
+    );
     let found = tx
-        .query(
-            &format!(
-                "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before, e.path_after, e.data_before FROM events e
-                 WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
-                 ORDER BY e.sequence LIMIT ?3"
-            ),
-            params![workspace, after, limit, last],
-            |row| {
-                let event = read(row)?;
-                let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-                let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-                let occurrence = ResourceChange::from_event(event_type, path(6)?, path(7)?);
-                Ok(EventWithPaths {
-                    event,
-                    occurrence: occurrence
-                        .ok_or_else(|| Error::corrupt("an event without its group paths"))?,
-                    data_before: row.opt_owned(8)?,
-                })
-            },
-        )
+        .query(&sql, params![workspace, after, limit, last], |row| {
+            let event = read(row)?;
+            let occurrence = read_change(row.get(2)?, row, 6)?;
+            Ok(EventWithPaths { event, occurrence, data_before: row.get(8)? })
+        })
         .await?;
     Ok((found, is_much))
+}
+
+/// Reads the change of an event. Its paths before and after start at `first`.
+pub(crate) fn read_change(
+    event_type: EventType,
+    row: &Row<'_>,
+    first: usize,
+) -> Result<ResourceChange> {
+    let change = ResourceChange::from_event(event_type, row.get(first)?, row.get(first + 1)?);
+    change.ok_or_else(|| Error::corrupt("an event without its group paths"))
 }
 
 /// Returns the numbers of the first stored event, if there is one, and of the last event ever.
 pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
     let sql = format!(
-        "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
+        "SELECT
+            (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
          FROM workspace_sequences s WHERE s.workspace_id = ?1"
     );
-    tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
+    tx.get(&sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Deletes events from before `before`, at most `limit`, except the last one. Returns their number.
@@ -421,30 +391,21 @@ pub async fn delete_expired(
     limit: i64,
 ) -> Result<u64> {
     // In the order of their numbers, so that the stored events have no gaps.
-    tx.execute(
-        "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
-            SELECT COALESCE(
-                (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
-                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
-                 WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
-                (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
-                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
-                0))
-            AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)",
-        params![workspace, before, limit],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
+        SELECT COALESCE(
+            (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
+                WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
+            WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
+            (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
+                WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
+            0))
+        AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)";
+    tx.execute(sql, params![workspace, before, limit], Affects::Nothing).await
 }
 
 fn read(row: &Row<'_>) -> Result<Event> {
-    Ok(Event {
-        sequence: row.int(0)?,
-        id: row.parse(1)?,
-        event_type: row.text(2)?.to_owned(),
-        created_at: row.time(3)?,
-        data: with_custom_data(row.text(4)?, row.opt_text(5)?),
-    })
+    let data = with_custom_data(row.text(4)?, row.opt_text(5)?);
+    Ok(read_row!(row, 0 => Event { sequence, id, event_type, created_at; data }))
 }
 
 /// The custom data that `data` of the event `e` omits. The statement's first parameter is the
@@ -462,22 +423,4 @@ pub(crate) fn with_custom_data(data: &str, custom_data: Option<&str>) -> String 
     let Some(custom_data) = custom_data else { return data.to_owned() };
     let value = serde_json::Value::from(custom_data);
     data.replacen("\"customData\":null", &format!("\"customData\":{value}"), 1)
-}
-
-/// Lists the events after the one with the number `after`, the oldest first.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<Event>> {
-    tx.query(
-        &format!(
-            "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
-             ORDER BY e.sequence LIMIT ?3"
-        ),
-        params![workspace, after, limit],
-        read,
-    )
-    .await
 }

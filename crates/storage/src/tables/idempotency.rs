@@ -3,10 +3,7 @@
 
 use galley_domain::{Timestamp, TokenId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
 /// The time for which keys and their responses are stored, in milliseconds.
 pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -32,21 +29,14 @@ pub async fn claim(
     now: Timestamp,
     since: Timestamp,
 ) -> Result<bool> {
-    tx.execute(
-        "DELETE FROM idempotency_keys
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4",
-        params![workspace, token, key, since],
-        Affects::Nothing,
-    )
-    .await?;
+    let sql = "DELETE FROM idempotency_keys
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4";
+    tx.execute(sql, params![workspace, token, key, since], Affects::Nothing).await?;
+    let sql = "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
+            created_at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let inserted = tx
-        .execute(
-            "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
-                created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            params![workspace, token, key, request_hash.as_slice(), now],
-            Affects::Nothing,
-        )
+        .execute(sql, params![workspace, token, key, request_hash, now], Affects::Nothing)
         .await?;
     Ok(inserted > 0)
 }
@@ -58,12 +48,11 @@ pub async fn find(
     token: TokenId,
     key: &str,
 ) -> Result<Option<StoredRequest>> {
-    tx.find(
-        "SELECT request_hash, answer FROM idempotency_keys
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
-        params![workspace, token, key],
-        |row| Ok(StoredRequest { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? }),
-    )
+    let sql = "SELECT request_hash, answer FROM idempotency_keys
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
+    tx.find(sql, params![workspace, token, key], |row| {
+        Ok(StoredRequest { request_hash: row.get(0)?, answer: row.get(1)? })
+    })
     .await
 }
 
@@ -75,24 +64,15 @@ pub async fn store_response(
     key: &str,
     answer: &str,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE idempotency_keys SET answer = ?4
-         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
-        params![workspace, token, key, answer],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE idempotency_keys SET answer = ?4
+        WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
+    tx.change(sql, params![workspace, token, key, answer], Affects::Nothing).await
 }
 
 /// Deletes up to `limit` keys from before `before`. Returns their number.
 pub async fn delete_expired(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
-    tx.execute(
-        "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
-            SELECT workspace_id, token_id, key FROM idempotency_keys
-            WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)",
-        params![before, limit],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
+        SELECT workspace_id, token_id, key FROM idempotency_keys
+        WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)";
+    tx.execute(sql, params![before, limit], Affects::Nothing).await
 }

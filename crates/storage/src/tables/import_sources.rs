@@ -1,14 +1,10 @@
 //! The sources that pieces were imported from, as hashes. With them an import detects the changes
 //! since the previous one.
 
-use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::import_source::ImportSource;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Tx, Value, WriteTx, in_list, read_row, row};
 
 /// The source of a piece, or of a piece in a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,16 +40,10 @@ pub async fn list(
         // Both engines sort an empty text first.
         let variant = match row.text(1)? {
             "" => None,
-            _ => Some(row.parse(1)?),
+            _ => Some(row.get(1)?),
         };
-        Ok(PieceSource {
-            piece: row.parse(0)?,
-            variant,
-            source: ImportSource {
-                source_hash: SourceHash::from_stored(row.text(2)?),
-                imported_hash: SourceHash::from_stored(row.text(3)?),
-            },
-        })
+        let source = read_row!(row, 2 => ImportSource { source_hash, imported_hash });
+        Ok(PieceSource { piece: row.get(0)?, variant, source })
     })
     .await
 }
@@ -61,32 +51,18 @@ pub async fn list(
 /// Stores the source of a piece, or of a piece in a variant, replacing the previous one.
 pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &PieceSource) -> Result<()> {
     let ImportSource { source_hash, imported_hash } = &of.source;
-    let (source, imported) = (source_hash.as_str(), imported_hash.as_str());
-    match of.variant {
-        None => {
-            tx.execute(
-                "INSERT INTO content_piece_sources
-                    (workspace_id, content_piece_id, source_hash, imported_hash)
-                 VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (workspace_id, content_piece_id) DO UPDATE
-                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
-                params![workspace, of.piece, source, imported],
-                Affects::Nothing,
-            )
-            .await?;
-        }
-        Some(variant) => {
-            tx.execute(
-                "INSERT INTO content_piece_variant_sources
-                    (workspace_id, content_piece_id, variant_id, source_hash, imported_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (workspace_id, content_piece_id, variant_id) DO UPDATE
-                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
-                params![workspace, of.piece, variant, source, imported],
-                Affects::Nothing,
-            )
-            .await?;
-        }
-    }
-    Ok(())
+    let mut params = row![workspace, of.piece, source_hash, imported_hash].to_vec();
+    params.extend(of.variant.map(Value::from));
+    let (table, column, number) = match of.variant {
+        None => ("content_piece_sources", "", ""),
+        Some(_) => ("content_piece_variant_sources", ", variant_id", ", ?5"),
+    };
+    let sql = format!(
+        "INSERT INTO {table}
+            (workspace_id, content_piece_id, source_hash, imported_hash{column})
+         VALUES (?1, ?2, ?3, ?4{number})
+         ON CONFLICT (workspace_id, content_piece_id{column}) DO UPDATE
+            SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash"
+    );
+    tx.change(&sql, &params, Affects::Nothing).await
 }

@@ -1,9 +1,6 @@
 //! Data of the installation as a whole.
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
 /// Locks the installation until the transaction ends.
 pub async fn lock(tx: &WriteTx<'_>) -> Result<()> {
@@ -13,12 +10,11 @@ pub async fn lock(tx: &WriteTx<'_>) -> Result<()> {
 
 /// Finds the known text that is encrypted with the installation's key.
 pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
-    tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.bytes(0)).await
+    tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.get(0)).await
 }
 
 /// Stores the known text encrypted with the installation's key, unless there is one already.
 pub async fn insert_key_check(tx: &WriteTx<'_>, sealed: &[u8]) -> Result<()> {
     let sql = "INSERT INTO key_check (id, sealed) VALUES (1, ?1) ON CONFLICT DO NOTHING";
-    tx.execute(sql, params![sealed], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![sealed], Affects::Nothing).await
 }

@@ -2,10 +2,7 @@
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row};
 
 /// An invite, as found by its code's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,41 +26,25 @@ pub async fn insert(
     invite: &Invite,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO invites (code_hash, workspace_id, member_id, inviter_id, created_at_ms,
+    let sql = "INSERT INTO invites (code_hash, workspace_id, member_id, inviter_id, created_at_ms,
             expires_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            hash.as_slice(),
-            invite.workspace,
-            invite.member,
-            invite.inviter,
-            now,
-            invite.expires_at
-        ],
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    tx.change(
+        sql,
+        params![hash, invite.workspace, invite.member, invite.inviter, now, invite.expires_at],
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Finds the invite whose code has this hash, in any workspace: the invited person has nothing but
 /// the code.
 pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
-    tx.find(
-        "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
-         WHERE code_hash = ?1",
-        params![hash.as_slice()],
-        |row| {
-            Ok(Invite {
-                workspace: row.parse(0)?,
-                member: row.parse(1)?,
-                inviter: row.opt_parse(2)?,
-                expires_at: row.time(3)?,
-                ended_at: row.opt_time(4)?,
-            })
-        },
-    )
+    let sql = "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
+        WHERE code_hash = ?1";
+    tx.find(sql, params![hash], |row| {
+        Ok(read_row!(row, 0 => Invite { workspace, member, inviter, expires_at, ended_at }))
+    })
     .await
 }
 
@@ -74,12 +55,10 @@ pub async fn has_valid_code(
     member: WorkspaceMemberId,
     now: Timestamp,
 ) -> Result<bool> {
-    tx.exists(
+    let sql =
         "SELECT 1 FROM invites WHERE workspace_id = ?1 AND member_id = ?2 AND expires_at_ms > ?3
-            AND ended_at_ms IS NULL LIMIT 1",
-        params![workspace, member, now],
-    )
-    .await
+         AND ended_at_ms IS NULL LIMIT 1";
+    tx.exists(sql, params![workspace, member, now]).await
 }
 
 /// Lists the invited members whom `inviter` has invited since `since`, and who have not accepted.
@@ -89,13 +68,9 @@ pub async fn list_pending_by(
     inviter: UserId,
     since: Timestamp,
 ) -> Result<Vec<WorkspaceMemberId>> {
-    tx.query(
-        "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
-            AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms",
-        params![workspace, since, inviter],
-        |row| row.parse(0),
-    )
-    .await
+    let sql = "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
+        AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms";
+    tx.query(sql, params![workspace, since, inviter], |row| row.get(0)).await
 }
 
 /// Lists the invited members whom members with this role have invited since `since`, and who have
@@ -106,15 +81,11 @@ pub async fn list_pending_by_role(
     role: RoleId,
     since: Timestamp,
 ) -> Result<Vec<WorkspaceMemberId>> {
-    tx.query(
-        "SELECT i.member_id FROM invites i
+    let sql = "SELECT i.member_id FROM invites i
             JOIN workspace_members m ON m.workspace_id = ?1 AND m.user_id = i.inviter_id
-         WHERE i.workspace_id = ?1 AND i.created_at_ms > ?2 AND i.ended_at_ms IS NULL
-            AND m.role_id = ?3 ORDER BY i.created_at_ms",
-        params![workspace, since, role],
-        |row| row.parse(0),
-    )
-    .await
+        WHERE i.workspace_id = ?1 AND i.created_at_ms > ?2 AND i.ended_at_ms IS NULL
+            AND m.role_id = ?3 ORDER BY i.created_at_ms";
+    tx.query(sql, params![workspace, since, role], |row| row.get(0)).await
 }
 
 /// Revokes all codes of a member.
@@ -124,14 +95,9 @@ pub async fn revoke(
     member: WorkspaceMemberId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE invites SET ended_at_ms = ?3
-         WHERE workspace_id = ?1 AND member_id = ?2 AND ended_at_ms IS NULL",
-        params![workspace, member, now],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE invites SET ended_at_ms = ?3
+        WHERE workspace_id = ?1 AND member_id = ?2 AND ended_at_ms IS NULL";
+    tx.change(sql, params![workspace, member, now], Affects::Nothing).await
 }
 
 /// Returns the time of the workspace's `nth` latest invite since `since`, if there were as many.
@@ -141,11 +107,7 @@ pub async fn nth_latest(
     since: Timestamp,
     nth: i64,
 ) -> Result<Option<Timestamp>> {
-    tx.find(
-        "SELECT created_at_ms FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
-         ORDER BY created_at_ms DESC LIMIT 1 OFFSET ?3",
-        params![workspace, since, nth - 1],
-        |row| row.time(0),
-    )
-    .await
+    let sql = "SELECT created_at_ms FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
+        ORDER BY created_at_ms DESC LIMIT 1 OFFSET ?3";
+    tx.find(sql, params![workspace, since, nth - 1], |row| row.get(0)).await
 }

@@ -5,12 +5,9 @@
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::candidates::{Candidates, lock_candidates};
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{
+    Affects, Candidates, Result, Row, Tx, WriteTx, lock_candidates, params, read_row,
+};
 
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,48 +31,20 @@ pub async fn insert(
     mail: &QueuedMail,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO mails (workspace_id, id, kind, member_id, recipient, sealed, created_at_ms,
             due_at_ms, attempts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0)",
-        params![
-            workspace,
-            mail.id,
-            &mail.kind,
-            mail.member,
-            &mail.recipient,
-            mail.sealed.as_slice(),
-            now
-        ],
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0)";
+    tx.change(
+        sql,
+        params![workspace, mail.id, &mail.kind, mail.member, &mail.recipient, &mail.sealed, now],
         Affects::Nothing,
-    )
-    .await?;
-    Ok(())
-}
-
-/// Returns the stored mails that concern a member, the oldest first.
-pub async fn list_of_member(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    member: WorkspaceMemberId,
-) -> Result<Vec<QueuedMail>> {
-    tx.query(
-        "SELECT id, kind, member_id, recipient, sealed FROM mails
-         WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY id",
-        params![workspace, member],
-        read,
     )
     .await
 }
 
 fn read(row: &Row<'_>) -> Result<QueuedMail> {
-    Ok(QueuedMail {
-        id: row.parse(0)?,
-        kind: row.text(1)?.to_owned(),
-        member: row.opt_parse(2)?,
-        recipient: row.text(3)?.to_owned(),
-        sealed: row.bytes(4)?,
-    })
+    Ok(read_row!(row, 0 => QueuedMail { id, kind, member, recipient, sealed }))
 }
 
 /// A mail that a worker has leased.
@@ -123,21 +92,15 @@ pub async fn lease(
         order: "due_at_ms",
     };
     let read = |row: &Row<'_>| {
-        Ok(LeasedMail {
-            mail: read(row)?,
-            workspace: row.parse(5)?,
-            created_at: row.time(6)?,
-            attempts: row.int(7)? + 1,
-        })
+        let (mail, attempts) = (read(row)?, row.get::<i64>(7)? + 1);
+        Ok(read_row!(row, 5 => LeasedMail { workspace, created_at; mail, attempts }))
     };
     let leased = lock_candidates::<MailId, _>(tx, rows, params![now], max, read).await?;
     for one in &leased {
-        tx.execute(
-            "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2",
-            params![one.workspace, one.mail.id, until, one.attempts],
-            Affects::Nothing,
-        )
-        .await?;
+        let sql =
+            "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2";
+        tx.execute(sql, params![one.workspace, one.mail.id, until, one.attempts], Affects::Nothing)
+            .await?;
     }
     Ok(leased)
 }
@@ -152,21 +115,16 @@ pub async fn record_outcome(
 ) -> Result<()> {
     let which = "workspace_id = ?1 AND id = ?2 AND attempts = ?3";
     let (workspace, id, attempts) = (leased.workspace, leased.mail.id, leased.attempts);
-    match outcome {
+    let (column, time, error) = match outcome {
         MailOutcome::Sent => {
             let sql = format!("DELETE FROM mails WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts], Affects::Nothing).await?;
+            return tx.change(&sql, params![workspace, id, attempts], Affects::Nothing).await;
         }
-        MailOutcome::Postponed(due, why) => {
-            let sql = format!("UPDATE mails SET due_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, *due, why], Affects::Nothing).await?;
-        }
-        MailOutcome::GivenUp(why) => {
-            let sql = format!("UPDATE mails SET failed_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, now, why], Affects::Nothing).await?;
-        }
-    }
-    Ok(())
+        MailOutcome::Postponed(due, error) => ("due_at_ms", *due, error),
+        MailOutcome::GivenUp(error) => ("failed_at_ms", now, error),
+    };
+    let sql = format!("UPDATE mails SET {column} = ?4, last_error = ?5 WHERE {which}");
+    tx.change(&sql, params![workspace, id, attempts, time, error], Affects::Nothing).await
 }
 
 /// A mail whose last attempt failed.
@@ -182,42 +140,28 @@ pub struct FailingMail {
 
 /// Lists the mails of a workspace whose last attempt failed, the oldest first, at most 1,000.
 pub async fn list_failing(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<FailingMail>> {
-    tx.query(
-        "SELECT member_id, last_error, failed_at_ms FROM mails
-         WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000",
-        params![workspace],
-        |row| {
-            Ok(FailingMail {
-                member: row.opt_parse(0)?,
-                error: row.text(1)?.to_owned(),
-                is_abandoned: row.opt_time(2)?.is_some(),
-            })
-        },
-    )
+    let sql = "SELECT member_id, last_error, failed_at_ms FROM mails
+        WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000";
+    tx.query(sql, params![workspace], |row| {
+        let is_abandoned = row.get::<Option<i64>>(2)?.is_some();
+        Ok(read_row!(row, 0 => FailingMail { member, error; is_abandoned }))
+    })
     .await
 }
 
 /// Returns the numbers of mails that are to be sent, and of abandoned ones.
 pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
-    tx.get(
-        "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
-            (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NOT NULL)",
-        &[],
-        |row| Ok((row.int(0)?, row.int(1)?)),
-    )
-    .await
+    let sql = "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
+        (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NOT NULL)";
+    tx.get(sql, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Deletes at most `max` mails that were abandoned before `before`. Returns their number.
 pub async fn delete_abandoned(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64> {
-    tx.execute(
-        "DELETE FROM mails WHERE (workspace_id, id) IN (
-            SELECT workspace_id, id FROM mails
-            WHERE failed_at_ms IS NOT NULL AND failed_at_ms < ?1 ORDER BY failed_at_ms LIMIT ?2)",
-        params![before, max],
-        Affects::Nothing,
-    )
-    .await
+    let sql = "DELETE FROM mails WHERE (workspace_id, id) IN (
+        SELECT workspace_id, id FROM mails
+        WHERE failed_at_ms IS NOT NULL AND failed_at_ms < ?1 ORDER BY failed_at_ms LIMIT ?2)";
+    tx.execute(sql, params![before, max], Affects::Nothing).await
 }
 
 /// Deletes the mails that concern a member.
@@ -227,6 +171,5 @@ pub async fn delete_of_member(
     member: WorkspaceMemberId,
 ) -> Result<()> {
     let sql = "DELETE FROM mails WHERE workspace_id = ?1 AND member_id = ?2";
-    tx.execute(sql, params![workspace, member], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![workspace, member], Affects::Nothing).await
 }

@@ -8,12 +8,8 @@ use galley_domain::role::Role;
 use galley_domain::workspace::Workspace;
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list_or_all;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params};
+use crate::tables::paging::IdPage;
 use crate::tables::roles;
 use crate::tables::users::{self, User};
 use crate::tables::workspaces;
@@ -62,11 +58,11 @@ const USER: usize = 5;
 
 fn read(row: &Row<'_>) -> Result<Member> {
     Ok(Member {
-        id: row.parse(0)?,
-        role: row.parse(1)?,
-        invited_email: row.opt_owned(2)?,
-        invited_name: row.opt_owned(3)?,
-        version: row.int(4)?,
+        id: row.get(0)?,
+        role: row.get(1)?,
+        invited_email: row.get(2)?,
+        invited_name: row.get(3)?,
+        version: row.get(4)?,
         user: users::read(row, USER)?,
     })
 }
@@ -86,45 +82,36 @@ pub async fn insert(
     member: &Member,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO workspace_members (workspace_id, id, user_id, role_id, invited_email,
+    let sql = "INSERT INTO workspace_members (workspace_id, id, user_id, role_id, invited_email,
             invited_email_key, invited_name, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            workspace,
-            member.id,
-            member.user.as_ref().map(|user| user.id),
-            member.role,
-            member.invited_email.as_deref(),
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tx.change(
+        sql,
+        params! {
+            workspace, member.id, member.user.as_ref().map(|user| user.id), member.role,
+            &member.invited_email,
             member.invited_email.as_deref().map(|email| EmailAddress::from_stored(email).key()),
-            member.invited_name.as_deref(),
-            member.version,
-            now
-        ],
+            &member.invited_name, member.version, now
+        },
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a member's role, invited address and name, and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -> Result<()> {
-    tx.execute(
-        "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
+    let sql = "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
             version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![
-            workspace,
-            member.id,
-            member.role,
-            member.invited_email.as_deref(),
-            member.invited_name.as_deref(),
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
+        params! {
+            workspace, member.id, member.role, &member.invited_email, &member.invited_name,
             member.version
-        ],
+        },
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Sets the user of an invited member.
@@ -135,21 +122,15 @@ pub async fn join(
     user: UserId,
     version: i64,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE workspace_members SET user_id = ?3, version = ?4
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, user, version],
-        Affects::Access(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE workspace_members SET user_id = ?3, version = ?4
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, id, user, version], Affects::Access(workspace)).await
 }
 
 /// Deletes a member that no piece refers to.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
     let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Access(workspace)).await
 }
 
 /// Finds a member.
@@ -180,27 +161,14 @@ pub async fn find_pending(
     tx.find(&sql, params![workspace, email.key()], read).await
 }
 
-/// Lists members by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Member>> {
+/// Lists members by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Member>> {
     let sql = select("m.id > ?2 ORDER BY m.id LIMIT ?3 OFFSET ?4");
-    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+    tx.query(&sql, &page.params(workspace), read).await
 }
 
-/// Lists a user's memberships in all workspaces, by workspace, after the workspace `after` if
-/// given.
-pub async fn of_user(
-    tx: &Tx<'_>,
-    user: UserId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Membership>> {
+/// Lists a user's memberships in all workspaces, by workspace.
+pub async fn of_user(tx: &Tx<'_>, user: UserId, page: &IdPage) -> Result<Vec<Membership>> {
     let sql = format!(
         "SELECT m.id, {}, {} FROM workspace_members m
          JOIN workspaces w ON w.id = m.workspace_id
@@ -210,9 +178,9 @@ pub async fn of_user(
         workspaces::COLUMNS,
         roles::COLUMNS
     );
-    tx.query(&sql, params![user, after.unwrap_or_default(), limit, offset], |row| {
+    tx.query(&sql, &page.params(user), |row| {
         Ok(Membership {
-            id: row.parse(0)?,
+            id: row.get(0)?,
             workspace: workspaces::read(row, 1)?,
             role: roles::read(row, 11)?,
         })
@@ -236,10 +204,8 @@ pub async fn profiles(
          WHERE m.workspace_id = ?1{filter}",
         users::COLUMNS
     );
-    tx.query(&sql, &params, |row| {
-        Ok(MemberProfile { id: row.parse(0)?, user: users::read(row, 1)? })
-    })
-    .await
+    tx.query(&sql, &params, |row| Ok(MemberProfile { id: row.get(0)?, user: users::read(row, 1)? }))
+        .await
 }
 
 /// Finds the oldest Admin of a workspace, the default user for tokens that the operator creates.
@@ -247,15 +213,11 @@ pub async fn find_first_admin(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
 ) -> Result<Option<(WorkspaceMemberId, UserId)>> {
-    tx.find(
-        "SELECT m.id, m.user_id FROM workspace_members m
-         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
-         WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
-         ORDER BY m.id LIMIT 1",
-        params![workspace],
-        |row| Ok((row.parse(0)?, row.parse(1)?)),
-    )
-    .await
+    let sql = "SELECT m.id, m.user_id FROM workspace_members m
+        JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
+        WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
+        ORDER BY m.id LIMIT 1";
+    tx.find(sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Lists the Admins of a workspace with their addresses, at most 1,000.
@@ -263,15 +225,11 @@ pub async fn list_admin_addresses(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
 ) -> Result<Vec<(WorkspaceMemberId, String)>> {
-    tx.query(
-        "SELECT m.id, u.email FROM roles r
-         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
-         JOIN users u ON u.id = m.user_id
-         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000",
-        params![workspace],
-        |row| Ok((row.parse(0)?, row.text(1)?.to_owned())),
-    )
-    .await
+    let sql = "SELECT m.id, u.email FROM roles r
+        JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+        JOIN users u ON u.id = m.user_id
+        WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000";
+    tx.query(sql, params![workspace], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Returns true if a member other than `id` is an Admin, invited ones excluded.
@@ -280,12 +238,9 @@ pub async fn has_other_admin(
     workspace: WorkspaceId,
     id: WorkspaceMemberId,
 ) -> Result<bool> {
-    tx.exists(
-        "SELECT 1 FROM roles r
-         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
-         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' AND m.user_id IS NOT NULL
-            AND m.id <> ?2 LIMIT 1",
-        params![workspace, id],
-    )
-    .await
+    let sql = "SELECT 1 FROM roles r
+        JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+        WHERE r.workspace_id = ?1 AND r.base_type = 'admin' AND m.user_id IS NOT NULL
+            AND m.id <> ?2 LIMIT 1";
+    tx.exists(sql, params![workspace, id]).await
 }

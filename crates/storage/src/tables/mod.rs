@@ -14,13 +14,14 @@ pub mod invites;
 pub mod mails;
 pub mod members;
 pub mod order_key_spread;
-pub mod order_spread_rows;
 pub mod ordering;
+mod paging;
 pub mod roles;
 pub mod tags;
 pub mod tokens;
 pub mod users;
 pub mod variants;
-pub(crate) mod webhook_queue_rows;
 pub mod webhooks;
 pub mod workspaces;
+
+pub use paging::IdPage;

@@ -11,11 +11,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row, row};
 use crate::tables::content_pieces;
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
 
@@ -47,9 +43,9 @@ pub async fn pending_spreads(
         ORDER BY workspace_id LIMIT 16";
     let behind = behind.map_or_else(String::new, |workspace| workspace.to_string());
     tx.query(sql, params![behind], |row| {
-        let around = OrderKey::from_stored(row.text(1)?);
+        let around = row.get(1)?;
         let unplanned = row.opt_text(2)?.is_none().then_some(around);
-        Ok(PendingSpread { workspace: row.parse(0)?, unplanned })
+        Ok(PendingSpread { workspace: row.get(0)?, unplanned })
     })
     .await
 }
@@ -146,7 +142,7 @@ async fn key_after(
 }
 
 fn read_key(row: &Row<'_>) -> Result<OrderKey> {
-    Ok(OrderKey::from_stored(row.text(0)?))
+    row.get(0)
 }
 
 /// Counts the pieces between two keys.
@@ -159,8 +155,7 @@ async fn count(
     let sql = "SELECT COUNT(*) FROM content_pieces
         WHERE workspace_id = ?1 AND order_key > ?2 AND order_key < ?3";
     let bounds = params![workspace, lower(low), upper(high)];
-    let count = tx.get(sql, bounds, |row| row.int(0)).await?;
-    u32::try_from(count).map_err(Error::corrupt)
+    tx.get(sql, bounds, |row| row.get(0)).await
 }
 
 fn lower(key: Option<&OrderKey>) -> &str {
@@ -200,19 +195,15 @@ pub async fn spread_slice(
         end_spread(tx, workspace).await?;
         return Ok(None);
     }
-    tx.execute(
-        "UPDATE order_spreads SET low = ?2, high = ?3, left_end = ?4, right_start = ?5,
+    let sql = "UPDATE order_spreads SET low = ?2, high = ?3, left_end = ?4, right_start = ?5,
             left_count = ?6, right_count = ?7
-         WHERE workspace_id = ?1",
-        params![
-            workspace,
-            plan.low.as_ref().map(OrderKey::as_str),
-            plan.high.as_ref().map(OrderKey::as_str),
-            &plan.left_end,
-            &plan.right_start,
-            i64::from(plan.left_count),
-            i64::from(plan.right_count)
-        ],
+        WHERE workspace_id = ?1";
+    tx.execute(
+        sql,
+        params! {
+            workspace, &plan.low, &plan.high, &plan.left_end, &plan.right_start, plan.left_count,
+            plan.right_count
+        },
         Affects::Nothing,
     )
     .await?;
@@ -223,7 +214,7 @@ pub async fn spread_slice(
 async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
             high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL
-         WHERE workspace_id = ?1 AND next_around IS NOT NULL";
+        WHERE workspace_id = ?1 AND next_around IS NOT NULL";
     if tx.execute(sql, params![workspace], Affects::Nothing).await? == 0 {
         let sql = "DELETE FROM order_spreads WHERE workspace_id = ?1";
         tx.execute(sql, params![workspace], Affects::Nothing).await?;
@@ -232,21 +223,13 @@ async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
 }
 
 fn read_plan(row: &Row<'_>) -> Result<(OrderKey, Option<SpreadPlan>)> {
-    let key = |column| Ok::<_, Error>(row.opt_text(column)?.map(OrderKey::from_stored));
-    let around = OrderKey::from_stored(row.text(6)?);
-    let (Some(left_end), Some(right_start)) = (key(2)?, key(3)?) else { return Ok((around, None)) };
-    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
-    let (left_count, right_count) = (count(4)?, count(5)?);
-    let (low, high) = (key(0)?, key(1)?);
-    let plan = SpreadPlan {
-        around: around.clone(),
-        low,
-        high,
-        left_end,
-        right_start,
-        left_count,
-        right_count,
-    };
+    let around: OrderKey = row.get(6)?;
+    if row.opt_text(2)?.is_none() || row.opt_text(3)?.is_none() {
+        return Ok((around, None));
+    }
+    let plan = read_row!(row, 0 => SpreadPlan {
+        low, high, left_end, right_start, left_count, right_count; around: around.clone()
+    });
     Ok((around, Some(plan)))
 }
 
@@ -355,13 +338,11 @@ async fn move_to(
     }))
     .await?;
     let tags = moves.iter().flat_map(|(piece, key)| {
-        let row = |tag| params![workspace, tag, &piece.order, piece.id, *key].to_vec();
-        piece.fields.tags.iter().copied().map(row)
+        piece.fields.tags.iter().map(|tag| row![workspace, tag, &piece.order, piece.id, *key])
     });
-    let tags: Vec<Vec<Value<'_>>> = tags.collect();
     let sql = "UPDATE content_piece_tags SET order_key = ?5
         WHERE workspace_id = ?1 AND tag_id = ?2 AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tags, Affects::Content(workspace)).await?;
+    tx.change_each(sql, tags, Affects::Content(workspace)).await?;
     let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }

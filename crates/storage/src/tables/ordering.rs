@@ -8,11 +8,7 @@
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
-use crate::tables::order_spread_rows::note_if_long;
+use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row};
 
 /// A piece's position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +28,7 @@ pub(super) const SPREAD_LENGTH_LIMIT: usize = 40;
 pub(super) const END: &str = "~";
 
 fn read(row: &Row<'_>) -> Result<OrderedPiece> {
-    Ok(OrderedPiece {
-        id: row.parse(0)?,
-        order: OrderKey::from_stored(row.text(1)?),
-        placed_at: row.time(2)?,
-    })
+    Ok(read_row!(row, 0 => OrderedPiece { id, order, placed_at }))
 }
 
 /// Blocks background slices in the workspace until the transaction ends. Called before reading the
@@ -75,8 +67,8 @@ pub async fn next(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<Option<OrderedPiece>> {
-    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
-        ORDER BY order_key LIMIT 1";
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
+        WHERE workspace_id = ?1 AND order_key > ?2 ORDER BY order_key LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
 
@@ -92,8 +84,8 @@ pub async fn previous(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<Option<OrderedPiece>> {
-    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
-        ORDER BY order_key DESC LIMIT 1";
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
+        WHERE workspace_id = ?1 AND order_key < ?2 ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
 
@@ -159,8 +151,25 @@ async fn choose(
         // After the rollback, the place is recorded, and a later attempt succeeds.
         let longest = [before, after].into_iter().flatten().max_by_key(|key| key.as_str().len());
         let around = longest.cloned().unwrap_or(order);
-        return Err(Error::Crowded(workspace, around));
+        return Err(Error::KeySpaceExhausted(workspace, around));
     }
     note_if_long(tx, workspace, &order).await?;
     Ok(order)
+}
+
+/// The length, in bytes, above which keys are spread out in the background.
+const LONG_KEY_LENGTH: usize = 64;
+
+/// Records a long key, so that the pieces around it are spread out.
+pub async fn note_if_long(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<()> {
+    if order.as_str().len() <= LONG_KEY_LENGTH {
+        return Ok(());
+    }
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
+        ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
+    tx.change(sql, params![workspace, order], Affects::Nothing).await
 }

@@ -1,14 +1,10 @@
 //! Roles: named sets of permissions.
 
-use galley_domain::role::{BaseType, Role, RoleName};
-use galley_domain::text::ShortText;
+use galley_domain::role::Role;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
+use crate::tables::paging::IdPage;
 
 /// The columns of the table `r` that [`read`] reads.
 pub(crate) const COLUMNS: &str =
@@ -16,14 +12,7 @@ pub(crate) const COLUMNS: &str =
 
 /// Reads a role whose columns start at `first`.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Role> {
-    Ok(Role {
-        id: row.parse(first)?,
-        name: RoleName::from_stored(row.text(first + 1)?),
-        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
-        permissions: row.parse(first + 3)?,
-        base_type: row.opt_parse(first + 4)?,
-        version: row.int(first + 5)?,
-    })
+    Ok(read_row!(row, first => Role { id, name, description, permissions, base_type, version }))
 }
 
 /// Finds a role.
@@ -32,20 +21,13 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Opt
     tx.find(&sql, params![workspace, id], |row| read(row, 0)).await
 }
 
-/// Lists roles by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Role>> {
+/// Lists roles by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Role>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM roles r WHERE r.workspace_id = ?1 AND r.id > ?2
          ORDER BY r.id LIMIT ?3 OFFSET ?4"
     );
-    let params = params![workspace, after.unwrap_or_default(), limit, offset];
-    tx.query(&sql, params, |row| read(row, 0)).await
+    tx.query(&sql, &page.params(workspace), |row| read(row, 0)).await
 }
 
 /// Inserts a new role.
@@ -55,43 +37,31 @@ pub async fn insert(
     role: &Role,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
+    let sql =
         "INSERT INTO roles (workspace_id, id, name, description, permissions, base_type, version,
             created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            workspace,
-            role.id,
-            role.name.as_str(),
-            role.description.as_ref().map(ShortText::as_str),
-            role.permissions,
-            role.base_type.map(BaseType::as_str),
-            role.version,
-            now
-        ],
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    tx.change(
+        sql,
+        params! {
+            workspace, role.id, &role.name, &role.description, role.permissions, role.base_type,
+            role.version, now
+        },
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a role.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Result<()> {
-    tx.execute(
-        "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![
-            workspace,
-            role.id,
-            role.name.as_str(),
-            role.description.as_ref().map(ShortText::as_str),
-            role.permissions,
-            role.version
-        ],
+    let sql = "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
+        params![workspace, role.id, &role.name, &role.description, role.permissions, role.version],
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Returns true if a member or an invite has the role.
@@ -103,6 +73,5 @@ pub async fn is_in_use(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Resul
 /// Deletes a role that is not in use.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<()> {
     let sql = "DELETE FROM roles WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Access(workspace)).await
 }

@@ -3,21 +3,12 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list_or_all;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params, read_row};
 use crate::tables::content_pieces;
+use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
-    Ok(Tag {
-        id: row.parse(0)?,
-        label: TagLabel::from_stored(row.text(1)?),
-        color: row.text(2)?.parse().map_err(Error::corrupt)?,
-        version: row.int(3)?,
-    })
+    Ok(read_row!(row, 0 => Tag { id, label, color, version }))
 }
 
 /// Finds a tag.
@@ -50,21 +41,11 @@ pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Res
     tx.query(&sql, &params, read).await
 }
 
-/// Lists tags by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Tag>> {
-    tx.query(
-        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
-         ORDER BY id LIMIT ?3 OFFSET ?4",
-        params![workspace, after.unwrap_or_default(), limit, offset],
-        read,
-    )
-    .await
+/// Lists tags by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Tag>> {
+    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
+        ORDER BY id LIMIT ?3 OFFSET ?4";
+    tx.query(sql, &page.params(workspace), read).await
 }
 
 /// Finds the oldest tag with this label.
@@ -73,13 +54,9 @@ pub async fn find_by_label(
     workspace: WorkspaceId,
     label: &TagLabel,
 ) -> Result<Option<Tag>> {
-    tx.find(
-        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND label = ?2
-         ORDER BY id LIMIT 1",
-        params![workspace, label.as_str()],
-        read,
-    )
-    .await
+    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND label = ?2
+        ORDER BY id LIMIT 1";
+    tx.find(sql, params![workspace, label.as_str()], read).await
 }
 
 /// Inserts a new tag.
@@ -89,25 +66,26 @@ pub async fn insert(
     tag: &Tag,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version, now],
+    let sql = "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    tx.change(
+        sql,
+        params![workspace, tag.id, &tag.label, tag.color, tag.version, now],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a tag.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Result<()> {
-    tx.execute(
-        "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version],
+    let sql =
+        "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
+        params![workspace, tag.id, &tag.label, tag.color, tag.version],
         Affects::Content(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Deletes a tag, and removes it from all pieces and their variants. Returns true if it existed.

@@ -7,13 +7,8 @@ use galley_domain::{
     ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::change_tracking::Generation;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::sql_list::comma_separated;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, params, read_row};
+use crate::tables::paging::IdPage;
 
 /// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,19 +88,10 @@ const COLUMNS: &str = "t.id, t.user_id, t.name, t.description, t.permissions, \
     t.version";
 
 fn read(row: &Row<'_>) -> Result<Token> {
-    Ok(Token {
-        id: row.parse(0)?,
-        user: row.parse(1)?,
-        name: TokenName::from_stored(row.text(2)?),
-        description: row.opt_owned(3)?.map(ShortText::from_stored),
-        permissions: row.parse(4)?,
-        content_groups: row.opt_parse_list(5)?,
-        extension: row.opt_owned(6)?.map(ExtensionName::from_stored),
-        expires_at: row.opt_time(7)?,
-        last_used_at: row.opt_time(8)?,
-        created_at: row.time(9)?,
-        version: row.int(10)?,
-    })
+    Ok(read_row!(row, 0 => Token {
+        id, user, name, description, permissions, content_groups, extension, expires_at,
+        last_used_at, created_at, version
+    }))
 }
 
 const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
@@ -116,26 +102,18 @@ const OF_TOKEN: &str = "FROM tokens t
     JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
 
 fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
-    let role_permissions: PermissionSet = row.parse(5)?;
-    Ok(Authentication {
-        token: row.parse(0)?,
-        workspace: row.parse(1)?,
-        user: row.parse(2)?,
-        member: row.parse(3)?,
-        base_type: row.opt_parse(4)?,
-        role_permissions,
-        permissions: role_permissions.intersection(row.parse(6)?),
-        content_groups: row.opt_parse_list(7)?,
-        extension: row.opt_owned(8)?,
-        expires_at: row.opt_time(9)?,
-        last_used_at: row.opt_time(10)?,
-    })
+    let mut found = read_row!(row, 0 => Authentication {
+        token, workspace, user, member, base_type, role_permissions, permissions, content_groups,
+        extension, expires_at, last_used_at,
+    });
+    found.permissions = found.permissions.intersection(found.role_permissions);
+    Ok(found)
 }
 
 /// Finds the token with this hash, expired or not, if its user is still a member.
 pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
     let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
-    tx.find(&sql, params![hash.as_slice()], read_authentication).await
+    tx.find(&sql, params![hash], read_authentication).await
 }
 
 /// The start time of the database server, which differs after a failover.
@@ -157,10 +135,10 @@ pub async fn find_by_hash_with_generation(
          WHERE t.hash = ?1"
     );
     let read = |row: &Row<'_>| {
-        let generation = Generation::of(row.int(11)?, row.int(12)?, row.opt_parse(13)?);
+        let generation = Generation::of(row.get(11)?, row.get(12)?, row.get(13)?);
         Ok((read_authentication(row)?, generation))
     };
-    tx.find(&sql, params![hash.as_slice()], read).await
+    tx.find(&sql, params![hash], read).await
 }
 
 /// Finds the current authentication of a token, if its user is still a member.
@@ -179,33 +157,23 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<Op
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Lists the tokens of a user, or of all users, by creation, after `after` if given.
+/// Lists the tokens of a user, or of all users, by creation.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     user: Option<UserId>,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
+    page: &IdPage,
 ) -> Result<Vec<Token>> {
-    let after = after.unwrap_or_default();
-    match user {
-        Some(user) => {
-            let sql = format!(
-                "SELECT {COLUMNS} FROM tokens t
-                 WHERE t.workspace_id = ?1 AND t.user_id = ?2 AND t.id > ?3
-                 ORDER BY t.id LIMIT ?4 OFFSET ?5"
-            );
-            tx.query(&sql, params![workspace, user, after, limit, offset], read).await
-        }
-        None => {
-            let sql = format!(
-                "SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1 AND t.id > ?2
-                 ORDER BY t.id LIMIT ?3 OFFSET ?4"
-            );
-            tx.query(&sql, params![workspace, after, limit, offset], read).await
-        }
-    }
+    let mut params = page.params(workspace).to_vec();
+    let of_user = user.map_or("", |id| {
+        params.push(id.into());
+        " AND t.user_id = ?5"
+    });
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1{of_user} AND t.id > ?2
+         ORDER BY t.id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Inserts a new token by the SHA-256 of its text.
@@ -215,51 +183,36 @@ pub async fn insert(
     token: &Token,
     hash: &[u8; 32],
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
+    let sql = "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
             content_group_ids, extension, expires_at_ms, created_at_ms, version)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            workspace,
-            token.id,
-            token.user,
-            hash.as_slice(),
-            token.name.as_str(),
-            token.description.as_ref().map(ShortText::as_str),
-            token.permissions,
-            token.content_groups.as_deref().map(comma_separated),
-            token.extension.as_ref().map(ExtensionName::as_str),
-            token.expires_at,
-            token.created_at,
-            token.version
-        ],
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    tx.change(
+        sql,
+        params! {
+            workspace, token.id, token.user, hash, &token.name, &token.description,
+            token.permissions, &token.content_groups, &token.extension, token.expires_at,
+            token.created_at, token.version
+        },
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a token.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> Result<()> {
-    tx.execute(
+    let sql =
         "UPDATE tokens SET name = ?3, description = ?4, permissions = ?5, content_group_ids = ?6,
             extension = ?7, expires_at_ms = ?8, version = ?9
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![
-            workspace,
-            token.id,
-            token.name.as_str(),
-            token.description.as_ref().map(ShortText::as_str),
-            token.permissions,
-            token.content_groups.as_deref().map(comma_separated),
-            token.extension.as_ref().map(ExtensionName::as_str),
-            token.expires_at,
-            token.version
-        ],
+         WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(
+        sql,
+        params! {
+            workspace, token.id, &token.name, &token.description, token.permissions,
+            &token.content_groups, &token.extension, token.expires_at, token.version
+        },
         Affects::Access(workspace),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Records the use of a token, unless a later use is recorded.
@@ -269,14 +222,9 @@ pub async fn record_use(
     id: TokenId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
-            AND COALESCE(last_used_at_ms, 0) < ?3",
-        params![workspace, id, now],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
+        AND COALESCE(last_used_at_ms, 0) < ?3";
+    tx.change(sql, params![workspace, id, now], Affects::Nothing).await
 }
 
 /// Lists the workspace's tokens with their users, the oldest first.
@@ -286,7 +234,7 @@ pub async fn list_with_users(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<
          WHERE t.workspace_id = ?1 ORDER BY t.id"
     );
     tx.query(&sql, params![workspace], |row| {
-        Ok(TokenSummary { token: read(row)?, username: row.text(11)?.to_owned() })
+        Ok(TokenSummary { token: read(row)?, username: row.get(11)? })
     })
     .await
 }
@@ -303,6 +251,5 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Re
 pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
     tx.notify_on_commit();
-    tx.execute(sql, params![workspace, user], Affects::Access(workspace)).await?;
-    Ok(())
+    tx.change(sql, params![workspace, user], Affects::Access(workspace)).await
 }

@@ -3,11 +3,7 @@
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::{Timestamp, UserId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,15 +27,9 @@ pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avat
 
 /// Reads a user whose columns start at `first`, if there is one.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Option<User>> {
-    let Some(id) = row.opt_parse(first)? else { return Ok(None) };
-    Ok(Some(User {
-        id,
-        email: row.text(first + 1)?.to_owned(),
-        username: row.text(first + 2)?.to_owned(),
-        full_name: row.text(first + 3)?.to_owned(),
-        avatar: row.opt_owned(first + 4)?,
-        version: row.int(first + 5)?,
-    }))
+    let Some(id) = row.get(first)? else { return Ok(None) };
+    let fields = first + 1;
+    Ok(Some(read_row!(row, fields => User { email, username, full_name, avatar, version; id })))
 }
 
 /// Finds a user.
@@ -70,43 +60,33 @@ pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
 
 /// Inserts a new user.
 pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()> {
-    tx.execute(
-        "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
+    let sql = "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
             version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            user.id,
-            &user.email,
-            EmailAddress::from_stored(user.email.as_str()).key(),
-            &user.username,
-            Username::from_stored(user.username.as_str()).key(),
-            &user.full_name,
-            user.avatar.as_deref(),
-            user.version,
-            now
-        ],
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tx.change(
+        sql,
+        params! {
+            user.id, &user.email, EmailAddress::from_stored(user.email.as_str()).key(),
+            &user.username, Username::from_stored(user.username.as_str()).key(), &user.full_name,
+            &user.avatar, user.version, now
+        },
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Updates a profile.
 pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
-    tx.execute(
-        "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
+    let sql = "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
             version = ?6
-         WHERE id = ?1",
-        params![
-            user.id,
-            &user.username,
-            Username::from_stored(user.username.as_str()).key(),
-            &user.full_name,
-            user.avatar.as_deref(),
-            user.version
-        ],
+        WHERE id = ?1";
+    tx.change(
+        sql,
+        params! {
+            user.id, &user.username, Username::from_stored(user.username.as_str()).key(),
+            &user.full_name, &user.avatar, user.version
+        },
         Affects::Everything,
     )
-    .await?;
-    Ok(())
+    .await
 }

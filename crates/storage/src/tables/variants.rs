@@ -1,25 +1,15 @@
 //! Variants. The overrides of pieces are in [`crate::tables::content_piece_variants`].
 
-use galley_domain::text::ShortText;
-use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "id, key, label, description, version";
 
 fn read(row: &Row<'_>) -> Result<Variant> {
-    Ok(Variant {
-        id: row.parse(0)?,
-        key: VariantKey::from_stored(row.text(1)?),
-        label: VariantLabel::from_stored(row.text(2)?),
-        description: row.opt_text(3)?.map(ShortText::from_stored),
-        version: row.int(4)?,
-    })
+    Ok(read_row!(row, 0 => Variant { id, key, label, description, version }))
 }
 
 /// Finds a variant.
@@ -72,19 +62,13 @@ pub async fn find_for_update(
     find_locked(tx, workspace, &VariantRef::Id(id), tx.for_update()).await
 }
 
-/// Lists variants by creation, after `after` if given.
-pub async fn list(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    after: Option<&str>,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Variant>> {
+/// Lists variants by creation.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Variant>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND id > ?2
          ORDER BY id LIMIT ?3 OFFSET ?4"
     );
-    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+    tx.query(&sql, &page.params(workspace), read).await
 }
 
 /// Inserts a new variant.
@@ -96,49 +80,35 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = columns(workspace, variant);
     params.push(now.into());
-    tx.execute(
+    let sql =
         "INSERT INTO variants (workspace_id, id, key, label, description, version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &params,
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    tx.change(sql, &params, Affects::Content(workspace)).await
 }
 
 /// Updates a variant.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant) -> Result<()> {
-    tx.execute(
-        "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
-         WHERE workspace_id = ?1 AND id = ?2",
-        &columns(workspace, variant),
-        Affects::Content(workspace),
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, &columns(workspace, variant), Affects::Content(workspace)).await
 }
 
 fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
-    let description = variant.description.as_ref().map(ShortText::as_str);
-    let (key, label) = (variant.key.as_str(), variant.label.as_str());
-    params![workspace, variant.id, key, label, description, variant.version].to_vec()
+    let Variant { id, key, label, description, version } = variant;
+    row![workspace, id, key, label, description, *version].to_vec()
 }
 
 /// Deletes a variant with all its overrides, and increments the version of each piece that had one.
 /// Returns true if it existed. The caller has locked it by [`find_for_update`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
-    tx.execute(
-        "UPDATE content_pieces SET version = version + 1
-         WHERE workspace_id = ?1 AND id IN (
+    let sql = "UPDATE content_pieces SET version = version + 1
+        WHERE workspace_id = ?1 AND id IN (
             SELECT content_piece_id FROM content_piece_variants
             WHERE workspace_id = ?1 AND variant_id = ?2
             UNION ALL
             SELECT content_piece_id FROM content_piece_variant_contents
-            WHERE workspace_id = ?1 AND variant_id = ?2)",
-        params![workspace, id],
-        Affects::Content(workspace),
-    )
-    .await?;
+            WHERE workspace_id = ?1 AND variant_id = ?2)";
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

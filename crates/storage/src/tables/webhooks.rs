@@ -2,17 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use galley_domain::text::ShortText;
-use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::delivery::CircuitBreaker;
+use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::{Error, Result};
-use crate::engine::row::Row;
-use crate::engine::sql_list::in_list;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::{Value, params};
-use crate::tables::webhook_queue_rows;
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
@@ -25,20 +20,10 @@ const GROUP_APPLIES: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'me
 pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
-    Ok(Webhook {
-        id: row.parse(0)?,
-        url: WebhookUrl::from_stored(row.text(1)?),
-        name: WebhookName::from_stored(row.text(2)?),
-        description: row.opt_owned(3)?.map(ShortText::from_stored),
-        event: row.text(4)?.parse().map_err(Error::corrupt)?,
-        content_group_id: row.opt_parse(5)?,
-        extension: row.opt_owned(6)?,
-        enabled: row.bool(7)?,
-        disabled_reason: row.opt_parse(8)?,
-        failing_since: row.opt_time(9)?,
-        version: row.int(10)?,
-        dropped: row.int(11)?,
-    })
+    Ok(read_row!(row, 0 => Webhook {
+        id, url, name, description, event, content_group_id, extension, enabled, disabled_reason,
+        failing_since, version, dropped
+    }))
 }
 
 /// Returns the condition that a webhook is on a group in the subtree of one of `within`.
@@ -69,18 +54,14 @@ pub async fn find(
 }
 
 /// The filters and the page of a list of webhooks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct WebhookListQuery<'a> {
     /// Webhooks of any extension only, or of this one.
     pub extension: Option<Option<&'a str>>,
     /// Webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<&'a [ContentGroupId]>,
-    /// Webhooks after this id only.
-    pub after: Option<&'a str>,
-    /// The limit of the page.
-    pub limit: i64,
-    /// The number of webhooks to skip.
-    pub offset: i64,
+    /// The page.
+    pub page: IdPage,
 }
 
 /// Lists webhooks by creation.
@@ -89,12 +70,7 @@ pub async fn list(
     workspace: WorkspaceId,
     query: &WebhookListQuery<'_>,
 ) -> Result<Vec<Webhook>> {
-    let mut params = vec![
-        Value::from(workspace),
-        query.after.unwrap_or_default().into(),
-        query.limit.into(),
-        query.offset.into(),
-    ];
+    let mut params = query.page.params(workspace).to_vec();
     let mut filter = within_filter(query.within, &mut params);
     match query.extension {
         Some(Some(extension)) => {
@@ -121,62 +97,42 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
-    params.extend([
-        Value::from(webhook.extension.as_deref()),
-        Value::from(sealed_secret),
-        Value::from(now),
-    ]);
-    tx.execute(
+    params.extend(row![&webhook.extension, sealed_secret, now]);
+    let sql =
         "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
             enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
             created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        &params,
-        Affects::Nothing,
-    )
-    .await?;
-    webhook_queue_rows::insert(tx, workspace, webhook.id).await
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    tx.execute(sql, &params, Affects::Nothing).await?;
+    insert_queue(tx, workspace, webhook.id).await
+}
+
+/// Inserts the queue of a new webhook.
+async fn insert_queue(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: WebhookId) -> Result<()> {
+    let health = CircuitBreaker::default();
+    let sql = "INSERT INTO webhook_queues
+            (workspace_id, webhook_id, failures, slots, pending, leased_from)
+        VALUES (?1, ?2, ?3, ?4, 0, NULL)";
+    tx.change(sql, params![workspace, webhook, health.failures, health.slots], Affects::Nothing)
+        .await
 }
 
 /// Updates a webhook.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
-    tx.execute(
-        "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
+    let sql = "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
             content_group_id = ?7, enabled = ?8, disabled_reason = ?9, failing_since_ms = ?10,
             version = ?11
-         WHERE workspace_id = ?1 AND id = ?2",
-        &params,
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, &params, Affects::Nothing).await
 }
 
 fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
-    params.extend([
-        Value::from(webhook.url.as_str()),
-        Value::from(webhook.name.as_str()),
-        Value::from(webhook.description.as_ref().map(ShortText::as_str)),
-        Value::from(webhook.event.as_str()),
-        Value::from(webhook.content_group_id),
-        Value::from(webhook.enabled),
-        Value::from(webhook.disabled_reason.map(DisabledReason::as_str)),
-        Value::from(webhook.failing_since),
-        Value::from(webhook.version),
-    ]);
-}
-
-/// Returns a webhook's encrypted secret, if it has one.
-pub async fn find_sealed_secret(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    id: WebhookId,
-) -> Result<Option<Vec<u8>>> {
-    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    let found = tx.find(sql, params![workspace, id], |row| row.opt_bytes(0)).await?;
-    Ok(found.flatten())
+    params.extend(row! {
+        &webhook.url, &webhook.name, &webhook.description, webhook.event, webhook.content_group_id,
+        webhook.enabled, webhook.disabled_reason, webhook.failing_since, webhook.version
+    });
 }
 
 /// Disables the webhooks on a group that is being deleted.
@@ -185,16 +141,16 @@ pub async fn disable_on_group(
     workspace: WorkspaceId,
     group: ContentGroupId,
 ) -> Result<()> {
-    tx.execute(
-        &format!(
-            "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+    let sql = format!(
+        "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
          WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {GROUP_APPLIES}"
-        ),
+    );
+    tx.change(
+        &sql,
         params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
         Affects::Nothing,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// The receiver of a webhook's deliveries.
@@ -214,11 +170,7 @@ pub(crate) async fn find_to_send(
          WHERE h.workspace_id = ?1 AND h.id = ?2"
     );
     tx.find(&sql, params![workspace, id], |row| {
-        Ok(DeliveryTarget {
-            url: row.text(0)?.to_owned(),
-            sends: row.bool(1)?,
-            sealed_secret: row.opt_bytes(2)?,
-        })
+        Ok(read_row!(row, 0 => DeliveryTarget { url, sends, sealed_secret }))
     })
     .await
 }
@@ -232,7 +184,7 @@ pub(crate) async fn find_sending(
     let mut params = vec![Value::from(workspace)];
     let listed = in_list("h.id", ids.iter().copied(), &mut params);
     let sql = format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
-    let found = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.bool(1)?))).await?;
+    let found = tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await?;
     Ok(found.into_iter().collect())
 }
 
@@ -243,14 +195,9 @@ pub(crate) async fn count_dropped(
     id: WebhookId,
     count: i64,
 ) -> Result<()> {
-    tx.execute(
-        "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2",
-        params![workspace, id, count],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, id, count], Affects::Nothing).await
 }
 
 /// A failing webhook: its id, its name, the reason why it is disabled, and the time since which it
@@ -259,26 +206,18 @@ pub type FailingWebhook = (WebhookId, String, Option<DisabledReason>, Option<Tim
 
 /// Lists the first webhooks of all workspaces that fail, or were disabled for failing.
 pub async fn list_failing(tx: &Tx<'_>, limit: i64) -> Result<Vec<FailingWebhook>> {
-    tx.query(
-        "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
-         WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
-         ORDER BY id LIMIT ?1",
-        params![limit],
-        |row| Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?)),
-    )
-    .await
+    let sql = "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
+        WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
+        ORDER BY id LIMIT ?1";
+    tx.query(sql, params![limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .await
 }
 
 /// Records that a webhook's deliveries succeed.
 pub async fn record_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
-    tx.execute(
-        "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
-        params![workspace, id],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL";
+    tx.change(sql, params![workspace, id], Affects::Nothing).await
 }
 
 /// Records that a webhook's deliveries fail. Returns the time since which they do.
@@ -288,15 +227,11 @@ pub async fn record_failure(
     id: WebhookId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
-    tx.execute(
-        "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
-         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL",
-        params![workspace, id, now],
-        Affects::Nothing,
-    )
-    .await?;
+    let sql = "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
+        WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL";
+    tx.execute(sql, params![workspace, id, now], Affects::Nothing).await?;
     let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
+    Ok(tx.find(sql, params![workspace, id], |row| row.get(0)).await?.flatten())
 }
 
 /// Disables a webhook whose deliveries are sent. Returns false for any other.
@@ -306,22 +241,17 @@ pub async fn disable(
     id: WebhookId,
     reason: DisabledReason,
 ) -> Result<bool> {
-    let changed = tx
-        .execute(
-            &format!(
-                "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
-                 WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
-            ),
-            params![workspace, id, false, reason.as_str()],
-            Affects::Nothing,
-        )
-        .await?;
+    let sql = format!(
+        "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
+    );
+    let changed =
+        tx.execute(&sql, params![workspace, id, false, reason.as_str()], Affects::Nothing).await?;
     Ok(changed > 0)
 }
 
 /// Deletes a webhook.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     let sql = "DELETE FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
-    Ok(())
+    tx.change(sql, params![workspace, id], Affects::Nothing).await
 }

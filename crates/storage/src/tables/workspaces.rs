@@ -1,14 +1,9 @@
 //! Workspaces.
 
-use galley_domain::text::{ShortText, WebReference};
-use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
+use galley_domain::workspace::{Billing, Workspace};
 use galley_domain::{Timestamp, WorkspaceId};
 
-use crate::engine::change_tracking::Affects;
-use crate::engine::error::Result;
-use crate::engine::row::Row;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::value::params;
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// The columns of the table `w` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
@@ -17,20 +12,12 @@ pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.custome
 
 /// Reads a workspace whose columns start at `first`.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Workspace> {
-    Ok(Workspace {
-        id: row.parse(first)?,
-        name: WorkspaceName::from_stored(row.text(first + 1)?),
-        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
-        logo: row.opt_owned(first + 3)?.map(WebReference::from_stored),
-        billing: Billing {
-            customer_id: row.opt_owned(first + 4)?,
-            subscription_status: row.opt_owned(first + 5)?,
-            subscription_plan: row.opt_owned(first + 6)?,
-            subscription_data: row.opt_owned(first + 7)?,
-            subscription_expires_at: row.opt_time(first + 8)?,
-        },
-        version: row.int(first + 9)?,
-    })
+    let billing = read_row!(row, first + 4 => Billing {
+        customer_id, subscription_status, subscription_plan, subscription_data,
+        subscription_expires_at,
+    });
+    let version = row.get(first + 9)?;
+    Ok(read_row!(row, first => Workspace { id, name, description, logo; billing, version }))
 }
 
 /// Inserts a new workspace, with the sequence of its events.
@@ -40,19 +27,10 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
-        "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)",
-        params![workspace, name, now],
-        Affects::Access(workspace),
-    )
-    .await?;
-    tx.execute(
-        "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)",
-        params![workspace],
-        Affects::Nothing,
-    )
-    .await?;
-    Ok(())
+    let sql = "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)";
+    tx.execute(sql, params![workspace, name, now], Affects::Access(workspace)).await?;
+    let sql = "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)";
+    tx.change(sql, params![workspace], Affects::Nothing).await
 }
 
 /// Finds a workspace.
@@ -64,27 +42,20 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Workspac
 /// Updates a workspace.
 pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
     let billing = &workspace.billing;
-    tx.execute(
-        "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
+    let sql = "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
             subscription_status = ?6, subscription_plan = ?7, subscription_data = ?8,
             subscription_expires_at_ms = ?9, version = ?10
-         WHERE id = ?1",
-        params![
-            workspace.id,
-            workspace.name.as_str(),
-            workspace.description.as_ref().map(ShortText::as_str),
-            workspace.logo.as_ref().map(WebReference::as_str),
-            billing.customer_id.as_deref(),
-            billing.subscription_status.as_deref(),
-            billing.subscription_plan.as_deref(),
-            billing.subscription_data.as_deref(),
-            billing.subscription_expires_at,
-            workspace.version
-        ],
+        WHERE id = ?1";
+    tx.change(
+        sql,
+        params! {
+            workspace.id, &workspace.name, &workspace.description, &workspace.logo,
+            &billing.customer_id, &billing.subscription_status, &billing.subscription_plan,
+            &billing.subscription_data, billing.subscription_expires_at, workspace.version
+        },
         Affects::Access(workspace.id),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Returns true if the database has any workspace.
@@ -95,7 +66,7 @@ pub async fn any(tx: &Tx<'_>) -> Result<bool> {
 /// Lists the id and name of each workspace, the oldest first.
 pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
     let sql = "SELECT id, name FROM workspaces ORDER BY id";
-    tx.query(sql, &[], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+    tx.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Locks the workspace for structural changes until the transaction ends. It serializes changes

@@ -33,12 +33,12 @@ async fn a_change_invalidates_only_its_own_workspace() {
     let other = add_workspace(database).await;
     let last = |workspace| database.last_modified(workspace).unwrap();
     let moment = database.data_version().unwrap();
-    assert!(last(own).is_not_after(moment) && last(other).is_not_after(moment));
+    assert!(last(own).is_unchanged_since(moment) && last(other).is_unchanged_since(moment));
     rename(database, own, "a".to_owned()).await.unwrap();
-    assert!(!last(own).is_not_after(moment));
-    assert!(last(other).is_not_after(moment));
+    assert!(!last(own).is_unchanged_since(moment));
+    assert!(last(other).is_unchanged_since(moment));
     let after = database.data_version().unwrap();
-    assert!(last(own).is_not_after(after) && after > moment);
+    assert!(last(own).is_unchanged_since(after) && after > moment);
 
     // Writes that are rolled back, change nothing, or change no visible column invalidate nothing.
     let undone = async move |tx: &WriteTx<'_>| {
@@ -53,7 +53,7 @@ async fn a_change_invalidates_only_its_own_workspace() {
     };
     database.write::<_, Error, _>("unseen", unseen).await.unwrap();
     let now = database.data_version().unwrap();
-    assert!(last(own).is_not_after(now) && last(other).is_not_after(after));
+    assert!(last(own).is_unchanged_since(now) && last(other).is_unchanged_since(after));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,14 +68,17 @@ async fn commits_of_other_processes_invalidate_all_workspaces() {
         rename(&beside, other, format!("{number}")).await.unwrap();
         let now = database.data_version().unwrap();
         for workspace in [own, other] {
-            assert!(!database.last_modified(workspace).unwrap().is_not_after(moment), "{number}");
-            assert!(database.last_modified(workspace).unwrap().is_not_after(now), "{number}");
+            assert!(
+                !database.last_modified(workspace).unwrap().is_unchanged_since(moment),
+                "{number}"
+            );
+            assert!(database.last_modified(workspace).unwrap().is_unchanged_since(now), "{number}");
         }
         // This also holds if no read came before this database's own next commit.
         let moment = database.data_version().unwrap();
         rename(&beside, other, format!("{number} again")).await.unwrap();
         rename(database, own, format!("{number}")).await.unwrap();
-        assert!(!database.last_modified(other).unwrap().is_not_after(moment), "{number}");
+        assert!(!database.last_modified(other).unwrap().is_unchanged_since(moment), "{number}");
     }
 }
 
@@ -102,12 +105,15 @@ async fn a_rebuilt_wal_index_invalidates_all_workspaces() {
         rename(&beside, own, format!("after {number}")).await.unwrap();
         let now = database.data_version().unwrap();
         assert!(now > moment);
-        assert!(!database.last_modified(own).unwrap().is_not_after(moment), "{number}");
-        assert!(database.last_modified(own).unwrap().is_not_after(now), "{number}");
+        assert!(!database.last_modified(own).unwrap().is_unchanged_since(moment), "{number}");
+        assert!(database.last_modified(own).unwrap().is_unchanged_since(now), "{number}");
         rename(database, own, format!("own {number}")).await.unwrap();
-        assert!(!database.last_modified(own).unwrap().is_not_after(now), "{number}");
+        assert!(!database.last_modified(own).unwrap().is_unchanged_since(now), "{number}");
         assert!(
-            database.last_modified(own).unwrap().is_not_after(database.data_version().unwrap())
+            database
+                .last_modified(own)
+                .unwrap()
+                .is_unchanged_since(database.data_version().unwrap())
         );
     }
 }
@@ -130,8 +136,9 @@ async fn cached_reads_are_never_older_than_an_acknowledged_write() {
             while !done.load(Ordering::SeqCst) {
                 let least = answered.load(Ordering::SeqCst);
                 let moment = database.data_version();
-                let holds =
-                    |(at, _): &(_, i64)| database.last_modified(own).unwrap().is_not_after(*at);
+                let holds = |(at, _): &(_, i64)| {
+                    database.last_modified(own).unwrap().is_unchanged_since(*at)
+                };
                 let number = match (moment, remembered.filter(holds)) {
                     (Some(_), Some((_, number))) => {
                         hits += 1;

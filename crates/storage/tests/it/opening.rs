@@ -69,7 +69,7 @@ async fn a_second_server_on_one_file_is_rejected_but_a_command_is_not() {
     };
     command.write::<_, Error, _>("rename", write).await.unwrap();
     let read = async |tx: &Tx<'_>| {
-        tx.get("SELECT name FROM workspaces", &[], |row| Ok(row.text(0)?.to_owned())).await
+        tx.get("SELECT name FROM workspaces", &[], |row| row.get::<String>(0)).await
     };
     let name = open.database.read::<_, Error, _>("name", read).await.unwrap();
     assert_eq!(name, "changed", "the server sees what the command wrote");

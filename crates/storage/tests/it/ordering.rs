@@ -51,7 +51,7 @@ impl OpenStore {
         let read = async move |tx: &Tx<'_>| {
             let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1
                 ORDER BY order_key";
-            let read = |row: &galley_storage::Row<'_>| Ok((row.parse(0)?, row.text(1)?.to_owned()));
+            let read = |row: &galley_storage::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             tx.query(sql, &[workspace.into()], read).await
         };
         self.database.read_long::<_, Error, _>("in order", read).await.unwrap()
@@ -161,7 +161,7 @@ async fn keys_over_the_maximum_length_are_rejected(store: TestStore) {
     open.insert_at(OrderKey::from_stored(next), None).await;
     let before = OrderedPiece { id, order: OrderKey::from_stored(deep), placed_at: NOW };
     let chosen = open.choose_after(&before, 0).await;
-    assert!(matches!(chosen, Err(Error::Crowded(..))), "{chosen:?}");
+    assert!(matches!(chosen, Err(Error::KeySpaceExhausted(..))), "{chosen:?}");
     // The spread is scheduled all the same, and short keys are available after it.
     assert_eq!(open.pending().await, 1);
     let plan = open.plan().await;

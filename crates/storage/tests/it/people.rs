@@ -16,7 +16,7 @@ use galley_storage::members::{self, Member};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
 use galley_storage::webhooks::{self, WebhookListQuery};
-use galley_storage::{Error, WriteTx, idempotency, installation, roles, workspaces};
+use galley_storage::{Error, IdPage, WriteTx, idempotency, installation, roles, workspaces};
 
 use crate::store::{NOW, id};
 
@@ -90,11 +90,11 @@ async fn the_roles(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<Role, Err
     roles::update(tx, workspace, &admin).await?;
     assert_eq!(roles::find(tx, workspace, admin.id).await?, Some(admin.clone()));
     assert_eq!(roles::find(tx, WorkspaceId::new(1), admin.id).await?, None);
-    let listed = roles::list(tx, workspace, None, 10, 0).await?;
+    let listed = roles::list(tx, workspace, &IdPage::default()).await?;
     assert_eq!(listed, [admin.clone(), spare.clone()]);
     assert!(!roles::is_in_use(tx, workspace, spare.id).await?);
     roles::delete(tx, workspace, spare.id).await?;
-    assert_eq!(roles::list(tx, workspace, None, 10, 0).await?, [admin.clone()]);
+    assert_eq!(roles::list(tx, workspace, &IdPage::default()).await?, [admin.clone()]);
     Ok(admin)
 }
 
@@ -141,7 +141,7 @@ async fn the_members(
     assert!(!members::has_other_admin(tx, workspace, member.id).await?);
     let profiles = members::profiles(tx, workspace, &[member.id]).await?;
     assert_eq!(profiles[0].user.as_ref(), Some(&user));
-    let memberships = members::of_user(tx, user.id, None, 10, 0).await?;
+    let memberships = members::of_user(tx, user.id, &IdPage::default()).await?;
     assert_eq!(memberships.len(), 1);
     assert_eq!((memberships[0].workspace.id, &memberships[0].role), (workspace, &role));
     assert!(roles::is_in_use(tx, workspace, role.id).await?);
@@ -164,9 +164,10 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     let found = members::find_pending(tx, workspace, &email).await?;
     assert_eq!(found.as_ref(), Some(&pending));
     assert!(!members::has_other_admin(tx, workspace, admin.id).await?, "it is an invite only");
-    let listed = members::list(tx, workspace, None, 10, 0).await?;
+    let listed = members::list(tx, workspace, &IdPage::default()).await?;
     assert_eq!(listed, [admin.clone(), pending.clone()]);
-    let listed = members::list(tx, workspace, Some(&admin.id.to_string()), 10, 0).await?;
+    let after = IdPage { after: Some(admin.id.to_string()), ..IdPage::default() };
+    let listed = members::list(tx, workspace, &after).await?;
     assert_eq!(listed, [pending.clone()]);
 
     let invite = Invite {
@@ -208,10 +209,10 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
         sealed: vec![0, 255],
     };
     mails::insert(tx, workspace, &mail, NOW).await?;
-    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail.clone()]);
+    assert_eq!(mail_ids(tx, workspace).await?, [mail.id]);
     send_mail(tx, workspace, &mail).await?;
     mails::delete_of_member(tx, workspace, pending.id).await?;
-    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, []);
+    assert_eq!(mail_ids(tx, workspace).await?, []);
     let joined = users::find_by_email(tx, &EmailAddress::parse("ben@example.org").unwrap()).await?;
     assert_eq!(joined, None);
     let ben = User {
@@ -317,10 +318,10 @@ async fn the_tokens(
     assert_eq!(with_generation.map(|(found, _)| found), Some(found));
     assert_eq!(tokens::find_by_hash(tx, &[8; 32]).await?, None);
     for whose in [None, Some(user)] {
-        let listed = tokens::list(tx, workspace, whose, None, 10, 0).await?;
+        let listed = tokens::list(tx, workspace, whose, &IdPage::default()).await?;
         assert_eq!(listed, [token.clone()]);
     }
-    assert_eq!(tokens::list(tx, workspace, Some(UserId::new(1)), None, 10, 0).await?, []);
+    assert_eq!(tokens::list(tx, workspace, Some(UserId::new(1)), &IdPage::default()).await?, []);
     let listed = tokens::list_with_users(tx, workspace).await?;
     assert_eq!((listed.len(), listed[0].username.as_str()), (1, "Ann"));
     assert!(!tokens::delete(tx, WorkspaceId::new(1), token.id).await?, "of another workspace");
@@ -351,8 +352,10 @@ async fn the_webhooks(
         version: 1,
     };
     webhooks::insert(tx, workspace, &webhook, Some(&[1, 0, 255]), NOW).await?;
-    let sealed = webhooks::find_sealed_secret(tx, workspace, webhook.id).await?;
-    assert_eq!(sealed, Some(vec![1, 0, 255]));
+    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    let key = [workspace.into(), webhook.id.into()];
+    let sealed: Vec<u8> = tx.get(sql, &key, |row| row.get(0)).await?;
+    assert_eq!(sealed, [1, 0, 255]);
     webhook.version = 2;
     webhooks::update(tx, workspace, &webhook).await?;
     for (within, found) in
@@ -364,7 +367,7 @@ async fn the_webhooks(
         for (extension, wanted) in
             [(None, true), (Some(None), true), (Some(Some("ours")), true), (Some(Some("x")), false)]
         {
-            let query = WebhookListQuery { extension, within, after: None, limit: 10, offset: 0 };
+            let query = WebhookListQuery { extension, within, page: IdPage::default() };
             let listed = webhooks::list(tx, workspace, &query).await?;
             assert_eq!(listed.len(), usize::from(found && wanted));
         }
@@ -390,4 +393,10 @@ async fn idempotency_keys(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()
     assert_eq!(idempotency::delete_expired(tx, NOW, 10).await?, 0);
     assert_eq!(idempotency::delete_expired(tx, LATER, 10).await?, 1);
     Ok(())
+}
+
+/// Returns the ids of the workspace's stored mails.
+async fn mail_ids(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<Vec<MailId>, Error> {
+    let sql = "SELECT id FROM mails WHERE workspace_id = ?1 ORDER BY id LIMIT 10";
+    tx.query(sql, &[workspace.into()], |row| row.get(0)).await
 }

@@ -10,9 +10,7 @@ use std::env;
 use std::time::Duration;
 
 use galley_delivery::{Action, DeliveryJob, Dispatcher, DispatcherLimits, StoreRequest};
-use galley_domain::delivery::{
-    ATTEMPTS_MAX, AttemptOutcome, CircuitBreaker, DeliveryStep, next_step,
-};
+use galley_domain::delivery::{AttemptOutcome, CircuitBreaker, DeliveryStep, next_step};
 use galley_domain::{DeliveryId, Timestamp, WebhookId};
 use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
@@ -36,7 +34,7 @@ const HOUR: i64 = 3_600_000;
 /// The behaviour of a receiver.
 #[derive(Clone, Copy)]
 enum SimulatedReceiver {
-    Well,
+    Healthy,
     /// Fails in this percentage of attempts.
     Flaky(u32),
     /// Fails in this range of hours.
@@ -48,7 +46,7 @@ enum SimulatedReceiver {
 impl SimulatedReceiver {
     fn of(place: usize, random: &mut StdRng) -> Self {
         match place % 10 {
-            0..6 => Self::Well,
+            0..6 => Self::Healthy,
             6 => Self::Flaky(random.random_range(1..60)),
             7 => Self::Flaky(random.random_range(85..100)),
             8 => {
@@ -62,7 +60,7 @@ impl SimulatedReceiver {
     fn outcome(self, now: Timestamp, random: &mut StdRng) -> AttemptOutcome {
         let hour = (now.ms() - NOW.ms()) / HOUR;
         let fails = match self {
-            Self::Well => random.random_range(0..1_000) == 0,
+            Self::Healthy => random.random_range(0..1_000) == 0,
             Self::Flaky(often) => random.random_range(0..100) < often,
             Self::Down(from, to) => (from..to).contains(&hour),
             Self::Busy if random.random_range(0..10) < 3 => {
@@ -95,7 +93,7 @@ struct Simulation {
     ends: BinaryHeap<Reverse<(i64, u64)>>,
     attempts: HashMap<u64, (WebhookId, bool, AttemptResult)>,
     receivers: BTreeMap<WebhookId, SimulatedReceiver>,
-    lines: BTreeMap<WebhookId, QueueModel>,
+    queues: BTreeMap<WebhookId, QueueModel>,
     /// The due times of deliveries that were attempted before.
     due: HashMap<DeliveryId, i64>,
     made: u64,
@@ -145,7 +143,7 @@ impl Simulation {
             let webhook = webhook(&open).await;
             receivers.insert(webhook, SimulatedReceiver::of(place, &mut random));
         }
-        let lines = receivers.keys().map(|id| (*id, QueueModel::default())).collect();
+        let queues = receivers.keys().map(|id| (*id, QueueModel::default())).collect();
         Self {
             open,
             random,
@@ -154,7 +152,7 @@ impl Simulation {
             ends: BinaryHeap::new(),
             attempts: HashMap::new(),
             receivers,
-            lines,
+            queues,
             due: HashMap::new(),
             made: 0,
             retries: 0,
@@ -181,7 +179,7 @@ impl Simulation {
             if self.dispatcher.can_begin_more() {
                 continue;
             }
-            let wakes_at = self.dispatcher.wake_at().expect("it asks nobody who has not answered");
+            let wakes_at = self.dispatcher.wake_at().expect("no response is pending");
             let ends_at = self.ends.peek().map_or(i64::MAX, |Reverse((at, _))| *at);
             let mut next = wakes_at.ms().min(ends_at);
             if self.attempts.is_empty() {
@@ -210,22 +208,22 @@ impl Simulation {
 
     fn begin(&mut self, job: DeliveryJob<ClaimedDelivery>) {
         let (now, leased) = (self.now, job.payload);
-        let line = self.lines.get_mut(&job.webhook).unwrap();
+        let queue = self.queues.get_mut(&job.webhook).unwrap();
         let due = self.due.get(&leased.id).copied().unwrap_or(leased.happened_at.ms());
         assert!(now.ms() >= due, "{} ms early: {leased:?}", due - now.ms());
-        let may_begin = due.max(line.busy_until).max(line.backs_off_until);
+        let may_begin = due.max(queue.busy_until).max(queue.backs_off_until);
         assert!(
             now.ms() - may_begin <= DELAY_LIMIT_MS,
             "{} ms late: {leased:?}",
             now.ms() - may_begin
         );
-        line.under_way += 1;
-        assert!(line.under_way <= job.slots, "more than its receiver can do with");
-        if line.under_way == job.slots {
-            line.busy_until = now.ms();
+        queue.under_way += 1;
+        assert!(queue.under_way <= job.slots, "more than its receiver can do with");
+        if queue.under_way == job.slots {
+            queue.busy_until = now.ms();
         }
         let attempts = leased.attempts + 1;
-        assert!(attempts <= ATTEMPTS_MAX);
+        assert!(attempts <= 10);
         let lasts = match self.random.random_range(0..100) {
             0 => self.random.random_range(0..15_000),
             _ => self.random.random_range(0..200),
@@ -258,12 +256,12 @@ impl Simulation {
 
     async fn ask(&mut self, ask: StoreRequest<AttemptResult>) {
         for one in &ask.attempt_results {
-            let line = self.lines.get_mut(&one.webhook).unwrap();
-            line.busy_until = self.now.ms();
-            line.under_way -= 1;
-            line.health = line.health.after(one.outcome, self.now, 1.0);
-            line.backs_off_until =
-                line.health.open_until.map_or(0, Timestamp::ms).max(line.backs_off_until);
+            let queue = self.queues.get_mut(&one.webhook).unwrap();
+            queue.busy_until = self.now.ms();
+            queue.under_way -= 1;
+            queue.health = queue.health.after(one.outcome, self.now, 1.0);
+            queue.backs_off_until =
+                queue.health.open_until.map_or(0, Timestamp::ms).max(queue.backs_off_until);
             match one.step {
                 DeliveryStep::Retry(due) => self.due.insert(one.delivery, due.ms()),
                 DeliveryStep::Delivered | DeliveryStep::Failed => self.due.remove(&one.delivery),
@@ -280,18 +278,18 @@ impl Simulation {
         };
         let front = ScanPosition::default();
         let exchange = async move |tx: &WriteTx<'_>| {
-            let mut lines = LockedQueues::default();
+            let mut queues = LockedQueues::default();
             let settled =
-                delivery_queue::record_results(tx, &mut lines, &ask.attempt_results, now, || {
+                delivery_queue::record_results(tx, &mut queues, &ask.attempt_results, now, || {
                     random
                 })
                 .await?;
             assert_eq!((settled.recorded, settled.deferred.len()), (ask.attempt_results.len(), 0));
             let new_id = || DeliveryId::new(id());
-            let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, 256, now).await?;
+            let more = delivery_queue::fan_out(tx, &mut queues, &front, new_id, 256, now).await?;
             let (leased, more_due) =
-                delivery_queue::claim(tx, &mut lines, &front, &request).await?;
-            lines.save(tx).await?;
+                delivery_queue::claim(tx, &mut queues, &front, &request).await?;
+            queues.save(tx).await?;
             Ok((leased, more || more_due))
         };
         let exchange = self.open.database.write::<_, Error, _>("exchange", exchange);
@@ -312,9 +310,9 @@ impl Simulation {
         self.next_kill = self.made + self.random.random_range(100..10_000);
         self.attempts.clear();
         self.ends.clear();
-        for line in self.lines.values_mut() {
-            line.under_way = 0;
-            line.busy_until = self.now.ms();
+        for queue in self.queues.values_mut() {
+            queue.under_way = 0;
+            queue.busy_until = self.now.ms();
         }
         let now = self.now;
         let recover = async move |tx: &WriteTx<'_>| {
@@ -327,7 +325,7 @@ impl Simulation {
 
     async fn read(&self, sql: &'static str, time: i64) -> Option<i64> {
         let read =
-            async move |tx: &Tx<'_>| tx.get(sql, &[Value::from(time)], |row| row.opt_int(0)).await;
+            async move |tx: &Tx<'_>| tx.get(sql, &[Value::from(time)], |row| row.get(0)).await;
         self.open.database.read_long::<_, Error, _>("read", read).await.unwrap()
     }
 

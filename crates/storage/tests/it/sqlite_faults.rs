@@ -29,7 +29,7 @@ async fn insert(open: &OpenStore, number: usize) -> Result<(), Error> {
 async fn slugs(open: &OpenStore) -> Vec<String> {
     let read = async |tx: &Tx<'_>| {
         let sql = "SELECT slug FROM content_pieces ORDER BY slug";
-        tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await
+        tx.query(sql, &[], |row| row.get(0)).await
     };
     open.database.read_long::<_, Error, _>("slugs", read).await.unwrap()
 }
@@ -91,7 +91,7 @@ async fn a_write_that_times_out_is_rejected_and_not_executed_later() {
     foreign.execute_batch("COMMIT").unwrap();
     insert("third").await.unwrap();
     let read = async |tx: &Tx<'_>| {
-        tx.query("SELECT name FROM workspaces", &[], |row| Ok(row.text(0)?.to_owned())).await
+        tx.query("SELECT name FROM workspaces", &[], |row| row.get::<String>(0)).await
     };
     assert_eq!(database.read::<_, Error, _>("names", read).await.unwrap(), ["third"]);
 }
@@ -103,7 +103,7 @@ async fn a_long_read_continues_on_a_thread_of_its_own() {
         let sql =
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)
             SELECT count(*) FROM n";
-        tx.get(sql, &[], |row| row.int(0)).await
+        tx.get(sql, &[], |row| row.get::<i64>(0)).await
     };
     let counted = open.database.read::<_, Error, _>("count far", read).await.unwrap();
     assert_eq!(counted, 1_000_000);

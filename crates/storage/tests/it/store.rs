@@ -97,7 +97,7 @@ impl OpenStore {
     /// Returns the number of rows in a table.
     pub(crate) async fn count(&self, table: &'static str) -> i64 {
         let count = async move |tx: &galley_storage::Tx<'_>| {
-            tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.int(0)).await
+            tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.get::<i64>(0)).await
         };
         self.database.read_long::<_, Error, _>("count", count).await.unwrap()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galley_storage::{Database, Error, ProcessRole, Tx, WriteTx, content_pieces};
+use galley_storage::{Database, Error, IdPage, ProcessRole, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{OpenStore, options};
@@ -98,7 +98,7 @@ async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore
         let (database, workspace) = (open.database.clone(), open.workspace);
         let write = async move |tx: &WriteTx<'_>| {
             std::thread::sleep(std::time::Duration::from_millis(2));
-            galley_storage::tags::list(tx, workspace, None, 1, 0).await.map(drop)
+            galley_storage::tags::list(tx, workspace, &IdPage::default()).await.map(drop)
         };
         async move { database.write::<_, Error, _>("waits", write).await }
     };
@@ -232,7 +232,7 @@ async fn a_dropped_read_is_interrupted_and_keeps_its_thread_until_then() {
             "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {end})
              SELECT count(*) FROM c"
         );
-        let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.int(0)).await;
+        let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.get::<i64>(0)).await;
         database.read_long::<_, Error, _>("count", count)
     };
     for _ in 0..20 {

@@ -6,7 +6,7 @@ use futures_util::future::try_join;
 use galley_api_types::content_group::{ContentGroupBody, Descendants, nested};
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::{Tx, content_groups};
+use galley_storage::{IdPage, Tx, content_groups};
 
 use crate::error::Error;
 use crate::scope::Scope;
@@ -156,17 +156,16 @@ async fn list_level(
     request: &GroupListRequest,
     path: &GroupPath,
 ) -> Result<Vec<ContentGroup>, Error> {
-    let (limit, offset) = (request.per_page + 1, request.offset);
-    let (workspace, after) = (scope.workspace, request.after.as_deref());
+    let (after, offset) = (request.after.clone(), request.offset);
+    let page = IdPage { after, limit: request.per_page + 1, offset };
+    let workspace = scope.workspace;
     Ok(match (request.ancestor, &scope.content_groups) {
         (Some(_), _) if !scope.contains(path) => Vec::new(),
         (None, Some(limits)) => {
             let roots = find_roots(tx, scope, limits).await?;
-            content_groups::list_some(tx, workspace, &roots, after, limit, offset).await?
+            content_groups::list_some(tx, workspace, &roots, &page).await?
         }
-        (ancestor, _) => {
-            content_groups::list_children(tx, workspace, ancestor, after, limit, offset).await?
-        }
+        (ancestor, _) => content_groups::list_children(tx, workspace, ancestor, &page).await?,
     })
 }
 

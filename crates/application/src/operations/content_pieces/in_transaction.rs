@@ -6,17 +6,16 @@ use galley_api_types::problem::{Issue, Step};
 use galley_content::Tree;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{
-    ContentPiece, ContentPieceChange, ContentPieceFields, Description,
+    ContentPiece, ContentPieceChange, ContentPieceFields, ContentPieceOverrides, Description,
 };
 use galley_domain::event::ResourceChange;
-use galley_domain::variant::{ContentPieceOverrides, Variant, VariantRef};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{
-    Tx, WriteTx, content_groups, content_piece_variants, content_pieces, order_spread_rows,
-    ordering, variants,
+    Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
 };
 
 use crate::environment::Environment;
@@ -145,7 +144,7 @@ pub async fn restore(
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
-    order_spread_rows::note_if_long(tx, workspace, &piece.order).await?;
+    ordering::note_if_long(tx, workspace, &piece.order).await?;
     content_pieces::insert(tx, workspace, &piece, content).await?;
     for (variant, overrides, content) in overrides {
         content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;

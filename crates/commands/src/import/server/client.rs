@@ -59,7 +59,7 @@ pub(super) struct ApiClient {
 #[derive(Debug)]
 enum RequestFailure {
     /// A retry may succeed, after the server's `Retry-After` if it sent one.
-    Again(anyhow::Error, Option<Duration>),
+    Retryable(anyhow::Error, Option<Duration>),
     Final(WriteFailure),
 }
 
@@ -149,8 +149,8 @@ impl ApiClient {
             None => request.header("prefer", "return=representation"),
         };
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let broken = |error: http::Error| RequestFailure::Final(WriteFailure::Broken(error.into()));
-        let request = request.body(Full::new(body)).map_err(broken)?;
+        let failed = |error: http::Error| RequestFailure::Final(WriteFailure::Failed(error.into()));
+        let request = request.body(Full::new(body)).map_err(failed)?;
         let (head, bytes) = tokio::time::timeout(RESPONSE_TIMEOUT, self.exchange(request))
             .await
             .map_err(|_| self.lost("the response timed out"))??;
@@ -178,19 +178,19 @@ impl ApiClient {
     }
 
     fn lost(&self, reason: &str) -> RequestFailure {
-        RequestFailure::Again(anyhow::anyhow!("{} can't be reached: {reason}", self.base), None)
+        RequestFailure::Retryable(anyhow::anyhow!("{} can't be reached: {reason}", self.base), None)
     }
 
     /// Returns the failure for a response that is no success.
     fn rejection(&self, head: &response::Parts, bytes: &[u8]) -> RequestFailure {
         let status = head.status;
-        let said = serde_json::from_slice::<RemoteProblem>(bytes).map_or_else(
+        let message = serde_json::from_slice::<RemoteProblem>(bytes).map_or_else(
             |_| {
                 format!("it responded with {status}: check that the URL is that of a Galley server")
             },
             |problem| problem.to_message(),
         );
-        let broken = || anyhow::anyhow!("{}: {said}", self.base);
+        let failed = || anyhow::anyhow!("{}: {message}", self.base);
         match status {
             StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS
@@ -199,22 +199,22 @@ impl ApiClient {
             | StatusCode::GATEWAY_TIMEOUT => {
                 let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
                 let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
-                RequestFailure::Again(broken(), after)
+                RequestFailure::Retryable(failed(), after)
             }
             StatusCode::BAD_REQUEST
             | StatusCode::NOT_FOUND
             | StatusCode::CONFLICT
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNPROCESSABLE_ENTITY => {
-                RequestFailure::Final(WriteFailure::Refused(said))
+                RequestFailure::Final(WriteFailure::Rejected(message))
             }
-            StatusCode::PRECONDITION_FAILED => RequestFailure::Final(WriteFailure::Stale),
-            _ => RequestFailure::Final(WriteFailure::Broken(broken())),
+            StatusCode::PRECONDITION_FAILED => RequestFailure::Final(WriteFailure::Conflict),
+            _ => RequestFailure::Final(WriteFailure::Failed(failed())),
         }
     }
 
     fn unexpected_response(&self) -> RequestFailure {
-        RequestFailure::Final(WriteFailure::Broken(self.not_a_galley_server()))
+        RequestFailure::Final(WriteFailure::Failed(self.not_a_galley_server()))
     }
 
     /// Returns the error for a response that no Galley server sends.
@@ -235,9 +235,9 @@ impl ApiClient {
             .with_jitter();
         one_try
             .retry(waits)
-            .when(|trouble| matches!(trouble, RequestFailure::Again(..)))
-            .adjust(|trouble, wait| match trouble {
-                RequestFailure::Again(_, Some(after)) => {
+            .when(|failure| matches!(failure, RequestFailure::Retryable(..)))
+            .adjust(|failure, wait| match failure {
+                RequestFailure::Retryable(_, Some(after)) => {
                     wait.filter(|_| *after <= RETRY_AFTER_LIMIT).map(|wait| wait.max(*after))
                 }
                 _ => wait,
@@ -311,7 +311,7 @@ impl ApiClient {
             // A cursor that repeats would make the loop endless.
             let is_news = page.last().is_none_or(|last| seen.insert(cursor(last)));
             if !is_last && (!is_news || all.len() > LIST_LENGTH_LIMIT) {
-                return Err(WriteFailure::Broken(self.not_a_galley_server()));
+                return Err(WriteFailure::Failed(self.not_a_galley_server()));
             }
             all.extend(page);
             if is_last {
@@ -327,9 +327,9 @@ fn root_cause(error: &dyn std::error::Error) -> String {
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn failure(trouble: RequestFailure) -> WriteFailure {
-    match trouble {
-        RequestFailure::Again(error, _) => WriteFailure::Broken(error),
+fn failure(failure: RequestFailure) -> WriteFailure {
+    match failure {
+        RequestFailure::Retryable(error, _) => WriteFailure::Failed(error),
         RequestFailure::Final(failure) => failure,
     }
 }

@@ -90,17 +90,17 @@ impl ServerDestination {
                 return Ok(made.into_iter().map(created).collect());
             }
             Ok(_) => return Err(self.api.not_a_galley_server()),
-            Err(WriteFailure::Broken(error)) => return Err(error),
-            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
+            Err(WriteFailure::Failed(error)) => return Err(error),
+            Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => {}
         }
-        let mut kept = Vec::with_capacity(pieces.len());
-        for (one, body) in pieces {
-            kept.push(match self.api.post("/content-pieces", body).await {
+        let mut written = Vec::with_capacity(pieces.len());
+        for (_, body) in pieces {
+            written.push(match self.api.post("/content-pieces", body).await {
                 Ok(made) => created(made),
-                Err(failure) => write_result_of(one, failure)?,
+                Err(failure) => write_result_of(failure)?,
             });
         }
-        Ok(kept)
+        Ok(written)
     }
 
     fn new_piece(
@@ -133,7 +133,7 @@ impl ServerDestination {
         }
         match self.api.put_if::<IgnoredAny>("/content-pieces", &body, version).await {
             Ok(_) => Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated }),
-            Err(failure) => write_result_of(one, failure),
+            Err(failure) => write_result_of(failure),
         }
     }
 
@@ -141,10 +141,10 @@ impl ServerDestination {
     async fn note(
         &self,
         documents: &[PreparedDocument],
-        kept: &[WriteResult],
+        written: &[WriteResult],
     ) -> anyhow::Result<()> {
-        let source = |(one, kept): (&PreparedDocument, &WriteResult)| {
-            let id = kept.id.filter(|_| kept.outcome != ImportOutcome::Conflict)?;
+        let source = |(one, written): (&PreparedDocument, &WriteResult)| {
+            let id = written.id.filter(|_| written.outcome != ImportOutcome::Conflict)?;
             Some(json!({
                 "contentPieceId": id.to_string(),
                 "variant": one.variant.as_ref().map(VariantKey::as_str),
@@ -152,7 +152,7 @@ impl ServerDestination {
                 "importedHash": one.source.imported_hash.as_str(),
             }))
         };
-        let sources: Vec<Value> = documents.iter().zip(kept).filter_map(source).collect();
+        let sources: Vec<Value> = documents.iter().zip(written).filter_map(source).collect();
         if sources.is_empty() {
             return Ok(());
         }
@@ -160,8 +160,8 @@ impl ServerDestination {
         match self.api.put::<IgnoredAny>("/content-pieces/sources", &body).await {
             // A piece was deleted meanwhile. The next import notes the sources that this request
             // didn't.
-            Ok(_) | Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(()),
-            Err(WriteFailure::Broken(error)) => Err(error),
+            Ok(_) | Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => Ok(()),
+            Err(WriteFailure::Failed(error)) => Err(error),
         }
     }
 
@@ -195,8 +195,8 @@ impl ServerDestination {
         let path = format!("/content-pieces?id={id}&content=true&contentFormat=json{variant}");
         match self.api.get_with_version(&path).await {
             Ok(found) => Ok(Some(found)),
-            Err(WriteFailure::Broken(error)) => Err(error),
-            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(None),
+            Err(WriteFailure::Failed(error)) => Err(error),
+            Err(WriteFailure::Rejected(_) | WriteFailure::Conflict) => Ok(None),
         }
     }
 
@@ -227,19 +227,19 @@ impl ServerDestination {
 
 /// Returns the result of a document that was not written. Fails if no further document could be
 /// written either.
-fn write_result_of(one: &PreparedDocument, failure: WriteFailure) -> anyhow::Result<WriteResult> {
+fn write_result_of(failure: WriteFailure) -> anyhow::Result<WriteResult> {
     match failure {
-        WriteFailure::Refused(problem) => Ok(one.rejected(&problem)),
-        WriteFailure::Stale => Ok(WriteResult { id: None, outcome: ImportOutcome::Conflict }),
-        WriteFailure::Broken(error) => Err(error),
+        WriteFailure::Rejected(problem) => Ok(WriteResult::rejected(problem)),
+        WriteFailure::Conflict => Ok(WriteResult { id: None, outcome: ImportOutcome::Conflict }),
+        WriteFailure::Failed(error) => Err(error),
     }
 }
 
 fn fatal_error(failure: WriteFailure) -> anyhow::Error {
     match failure {
-        WriteFailure::Refused(problem) => anyhow::anyhow!(problem),
-        WriteFailure::Stale => anyhow::anyhow!("it was changed during the import"),
-        WriteFailure::Broken(error) => error,
+        WriteFailure::Rejected(problem) => anyhow::anyhow!(problem),
+        WriteFailure::Conflict => anyhow::anyhow!("it was changed during the import"),
+        WriteFailure::Failed(error) => error,
     }
 }
 
@@ -350,8 +350,11 @@ impl Destination for ServerDestination {
         self.api.post::<Value>("/variants", &body).await.map(drop)
     }
 
-    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
-        let changes = documents.iter().filter(|one| !matches!(one.task, Task::Note { .. }));
+    async fn write(
+        &mut self,
+        documents: Vec<PreparedDocument>,
+    ) -> anyhow::Result<Vec<WriteResult>> {
+        let changes = documents.iter().filter(|one| !matches!(one.task, Task::Record { .. }));
         self.create_missing_tags(changes.flat_map(|one| &one.labels)).await.map_err(fatal_error)?;
         let this = &*self;
         let (mut places, mut new, mut updates) = (Vec::new(), Vec::new(), Vec::new());
@@ -365,7 +368,7 @@ impl Destination for ServerDestination {
                 Task::Update { id, version, group } => {
                     updates.push((place, one, id, version, group));
                 }
-                Task::Note { id } => {
+                Task::Record { id } => {
                     done.push((
                         place,
                         WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged },
@@ -374,8 +377,8 @@ impl Destination for ServerDestination {
             }
         }
         let updates = updates.into_iter().map(async |(place, one, id, version, group)| {
-            let kept = this.update(one, *id, version.as_deref(), *group).await?;
-            Ok::<_, anyhow::Error>((place, kept))
+            let written = this.update(one, *id, version.as_deref(), *group).await?;
+            Ok::<_, anyhow::Error>((place, written))
         });
         let updates = stream::iter(updates).buffer_unordered(CONCURRENCY);
         done.extend(updates.try_collect::<Vec<_>>().await?);
@@ -383,9 +386,9 @@ impl Destination for ServerDestination {
             done.extend(places.into_iter().zip(this.create(&new).await?));
         }
         done.sort_unstable_by_key(|(place, _)| *place);
-        let kept: Vec<_> = done.into_iter().map(|(_, kept)| kept).collect();
-        this.note(&documents, &kept).await?;
-        Ok(kept)
+        let written: Vec<_> = done.into_iter().map(|(_, written)| written).collect();
+        this.note(&documents, &written).await?;
+        Ok(written)
     }
 
     async fn close(self) {}

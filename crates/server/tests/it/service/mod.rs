@@ -342,7 +342,9 @@ impl Service {
     pub(crate) async fn events_after(&self, sequence: i64) -> Vec<Event> {
         let workspace = self.home.made.workspace;
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(events::list(tx, workspace, sequence, 100_000).await?)
+            let (found, _) =
+                events::list_with_paths(tx, workspace, sequence, 100_000, usize::MAX).await?;
+            Ok::<_, Error>(found.into_iter().map(|found| found.event).collect())
         };
         self.database.read("events.list", read).await.unwrap()
     }

@@ -29,12 +29,12 @@ const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint";
 
 #[derive(Debug, Default)]
-pub(super) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
+pub(crate) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
 
 impl HeartbeatConnection {
     /// Writes a heartbeat, and returns sessions that are dead or may be. A predecessor of the same
     /// node is dead as soon as its connection ended.
-    pub(super) async fn write_heartbeat(
+    pub(crate) async fn write_heartbeat(
         &self,
         pool: &Pool,
         session: &str,
@@ -47,8 +47,8 @@ impl HeartbeatConnection {
                 .await
                 .map_err(no_response)??,
         };
-        let beaten = timeout(HEARTBEAT_TIMEOUT, write_heartbeat(&client, session, node)).await;
-        let heartbeat = beaten.map_err(no_response)??;
+        let written = timeout(HEARTBEAT_TIMEOUT, write_heartbeat(&client, session, node)).await;
+        let heartbeat = written.map_err(no_response)??;
         // A failed connection is closed and not put back.
         *connection = Some(client);
         Ok(heartbeat)
@@ -56,7 +56,7 @@ impl HeartbeatConnection {
 
     /// Returns true if the connection of the last heartbeat is open. Returns false while another
     /// heartbeat is in progress.
-    pub(super) fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         // A heartbeat in progress holds the lock.
         let connection = self.0.try_lock();
         connection.is_ok_and(|connection| connection.as_ref().is_some_and(|one| !one.is_closed()))
@@ -80,7 +80,7 @@ async fn write_heartbeat(client: &ClientWrapper, session: &str, node: &str) -> R
          WHERE session = $1"
     );
     let update = client.prepare_cached(&update).await?;
-    let is_deposed = client.execute(&update, &[&session]).await? == 0;
+    let is_superseded = client.execute(&update, &[&session]).await? == 0;
     client.batch_execute("COMMIT").await?;
     // A predecessor on this host and at this address is also gone if PostgreSQL has restarted
     // since. Other nodes may only not have reconnected yet.
@@ -105,5 +105,5 @@ async fn write_heartbeat(client: &ClientWrapper, session: &str, node: &str) -> R
         })
     });
     let dead = dead.collect::<Result<_, tokio_postgres::Error>>()?;
-    Ok(Heartbeat { is_deposed, dead })
+    Ok(Heartbeat { is_superseded, dead })
 }

@@ -21,12 +21,10 @@ use deadpool_postgres::{ClientWrapper, Object, Pool};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::engine::error::{Error, Failure, Result};
-use crate::engine::heartbeat::Heartbeat;
+use crate::engine::error::{Error, Result};
 use crate::engine::migrate;
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
-use crate::engine::transaction::Tx;
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
 use heartbeat::HeartbeatConnection;
 use replica::Replica;
@@ -44,14 +42,15 @@ const WRITER_LIMITS: AdmissionLimits =
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
-    pool: Pool,
+    pub(crate) pool: Pool,
     shared: SharedConnection,
-    heartbeat: HeartbeatConnection,
-    replica: Option<Replica>,
+    pub(crate) heartbeat: HeartbeatConnection,
+    pub(crate) replica: Option<Replica>,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
     times_waited: AtomicU64,
-    write_timeout: Duration,
+    /// The time limit for retries of a write.
+    pub(crate) write_timeout: Duration,
     /// The permits of writes. There are fewer than connections, so that reads always find some.
     writers: Arc<Semaphore>,
     admission: AdmissionQueue,
@@ -97,39 +96,9 @@ impl Postgres {
         Ok(ReadSession::new(self.shared.get(&self.pool).await?, self.log.clone()))
     }
 
-    /// Returns true if standbys are configured.
-    pub(crate) fn has_replica(&self) -> bool {
-        self.replica.is_some()
-    }
-
-    /// Returns the result of `operation` on a standby, and an upper bound of its staleness. Returns
-    /// `None` without a standby that is recent enough and responds in time.
-    pub(crate) async fn read_replica<T, E, F>(
-        &self,
-        age_max: Duration,
-        operation: &F,
-    ) -> Option<(T, Duration)>
-    where
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
-    {
-        let replica = self.replica.as_ref()?;
-        replica.read(age_max, operation).await
-    }
-
     /// Returns a connection for a longer session.
     pub(crate) async fn transaction_connection(&self) -> Result<TransactionConnection> {
         Ok(TransactionConnection::new(self.get().await?))
-    }
-
-    /// Returns true if the connection of the last heartbeat is open.
-    pub(crate) fn has_heartbeat_connection(&self) -> bool {
-        self.heartbeat.is_connected()
-    }
-
-    /// Writes a heartbeat of a session.
-    pub(crate) async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
-        self.heartbeat.write_heartbeat(&self.pool, session, node).await
     }
 
     /// Returns true if a server is connected to the database.
@@ -145,23 +114,18 @@ impl Postgres {
         self.shared.discard(session.client()).await;
     }
 
-    /// Begins a write transaction. Patient callers wait for a connection; others fail with
+    /// Begins a write transaction. Some callers wait for a permit in any case; others fail with
     /// `Overloaded` if the admission queue is full.
-    pub(crate) async fn writer(&self, is_patient: bool) -> Result<WriteSession> {
+    pub(crate) async fn writer(&self, waits_for_permit: bool) -> Result<WriteSession> {
         let permit = Arc::clone(&self.writers).acquire_owned();
-        let turn = if is_patient {
+        let admitted = if waits_for_permit {
             timeout(CONNECTION_TIMEOUT, permit).await.ok()
         } else {
             self.admission.wait(permit).await
         };
-        let turn = turn.and_then(std::result::Result::ok);
-        let turn = turn.ok_or(Error::Overloaded)?;
-        WriteSession::begin(self.get().await?, turn, self.log.clone()).await
-    }
-
-    /// Returns the time limit for retries of a write.
-    pub(crate) fn write_wait_max(&self) -> Duration {
-        self.write_timeout
+        let admitted = admitted.and_then(std::result::Result::ok);
+        let admitted = admitted.ok_or(Error::Overloaded)?;
+        WriteSession::begin(self.get().await?, admitted, self.log.clone()).await
     }
 
     /// Returns the back-off before a retry. Its average grows with each attempt. It is random, so

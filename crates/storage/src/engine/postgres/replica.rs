@@ -54,7 +54,7 @@ const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
 const SELECT_NUMBER_POSTGRES: &str = "SELECT number FROM heartbeats WHERE server = $1";
 
 #[derive(Debug)]
-pub(super) struct Replica {
+pub(crate) struct Replica {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
     heartbeat_writer: Arc<HeartbeatWriter>,
@@ -79,10 +79,10 @@ impl Replica {
     }
 
     /// Returns the result of `operation` on the standby, and an upper bound of its staleness.
-    /// Returns `None` if the read fails or the bound exceeds `age_max`.
-    pub(super) async fn read<T, E, F>(
+    /// Returns `None` if the read fails or the bound exceeds `max_staleness`.
+    pub(crate) async fn read<T, E, F>(
         &self,
-        age_max: Duration,
+        max_staleness: Duration,
         operation: &F,
     ) -> Option<(T, Duration)>
     where
@@ -118,7 +118,7 @@ impl Replica {
                 // A failed read is repeated at the primary, which may have rows that the standby
                 // lacks.
                 let (value, age) = (value.ok()?, self.heartbeat_writer.age(shown)?);
-                (age <= age_max).then_some((value, age))
+                (age <= max_staleness).then_some((value, age))
             }
             Ok(None) => {
                 if self.heartbeat_writer.is_established() {
@@ -149,7 +149,7 @@ impl Replica {
         let has_responded = AtomicBool::new(false);
         let shown = async {
             let shown =
-                tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.int(0)).await;
+                tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.get(0)).await;
             has_responded.store(true, Ordering::Relaxed);
             shown
         };
@@ -171,33 +171,29 @@ impl Replica {
     /// Returns true if a read may use the standby. After the back-off, one read per back-off
     /// interval tests it.
     fn may_be_read(&self) -> bool {
-        let (mut rests_until, now) = (self.rests_until(), Instant::now());
-        match *rests_until {
+        let (mut backoff_until, now) = (self.backoff_until.lock(), Instant::now());
+        match *backoff_until {
             None => true,
             Some(end) if end > now => false,
             Some(_) => {
-                *rests_until = Some(now + FAILURE_BACKOFF);
+                *backoff_until = Some(now + FAILURE_BACKOFF);
                 true
             }
         }
     }
 
     fn note_success(&self) {
-        if self.rests_until().take().is_some() {
+        if self.backoff_until.lock().take().is_some() {
             tracing::info!("the replica can be read again");
         }
     }
 
     fn back_off(&self, why: &dyn Display) {
         let is_first_failure =
-            self.rests_until().replace(Instant::now() + FAILURE_BACKOFF).is_none();
+            self.backoff_until.lock().replace(Instant::now() + FAILURE_BACKOFF).is_none();
         if is_first_failure {
             tracing::warn!(%why, "the replica can't be read: reads go to the primary");
         }
-    }
-
-    fn rests_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.backoff_until.lock()
     }
 }
 
@@ -261,7 +257,7 @@ impl HeartbeatWriter {
     async fn write(&self, number: i64) -> Result<()> {
         let server = &self.server;
         // The first heartbeat also deletes those of servers that have ended.
-        let tidy = if number == 1 { DELETE_OLD_HEARTBEATS } else { "" };
+        let delete_expired = if number == 1 { DELETE_OLD_HEARTBEATS } else { "" };
         let client = connect::get(&self.primary, HEARTBEAT_TIMEOUT).await?;
         let sql = format!(
             "BEGIN; SET LOCAL synchronous_commit = local;
@@ -269,7 +265,7 @@ impl HeartbeatWriter {
              VALUES ('{server}', {number}, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
              ON CONFLICT (server) DO UPDATE
                 SET number = excluded.number, beaten_at_ms = excluded.beaten_at_ms;
-             {tidy}; COMMIT"
+             {delete_expired}; COMMIT"
         );
         // If this is cancelled, the connection is closed.
         let client = TransactionConnection::new(client);

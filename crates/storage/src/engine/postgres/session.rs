@@ -138,10 +138,10 @@ pub(crate) struct WriteSession {
 impl WriteSession {
     pub(super) async fn begin(
         client: Object,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         log: Option<Arc<StatementLog>>,
     ) -> Result<Self> {
-        let session = Self { client: TransactionConnection::new(client), log, _permit: turn };
+        let session = Self { client: TransactionConnection::new(client), log, _permit: permit };
         within_timeout(async { Ok(session.client.batch_execute(BEGIN).await?) }).await?;
         Ok(session)
     }

@@ -65,21 +65,17 @@ pub(super) struct GateGuard<'g> {
 impl Gate {
     /// Waits until the gate is open, and enters it for a group of writes.
     pub(super) fn enter(&self) -> GateGuard<'_> {
-        let mut state = self.wait_while(self.state(), |state| state.is_closed);
+        let mut state = self.wait_while(self.state.lock(), |state| state.is_closed);
         state.is_entered = true;
         GateGuard { gate: self, release: |state| state.is_entered = false }
     }
 
     /// Closes the gate, and waits until the writer has left.
     fn close(&self) -> GateGuard<'_> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         drop(self.wait_while(state, |state| state.is_entered));
         GateGuard { gate: self, release: |state| state.is_closed = false }
-    }
-
-    fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock()
     }
 
     fn wait_while<'g>(
@@ -94,7 +90,7 @@ impl Gate {
 
 impl Drop for GateGuard<'_> {
     fn drop(&mut self) {
-        (self.release)(&mut self.gate.state());
+        (self.release)(&mut self.gate.state.lock());
         self.gate.changed.notify_one();
     }
 }
@@ -166,22 +162,22 @@ impl Checkpointer {
     }
 }
 
-fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
+fn run(mut checkpointer: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     // The first checkpoint moves commits that an earlier process left in the log.
-    folder.checkpoint_log();
+    checkpointer.checkpoint_log();
     let mut is_checkpointed = true;
     loop {
         let received = signals.recv_timeout(IDLE_INTERVAL);
-        if folder.watch.check().is_err() {
+        if checkpointer.watch.check().is_err() {
             // The last attempt is made when the server stops: its connections hold the only copy.
             let is_last = matches!(received, Err(RecvTimeoutError::Disconnected));
-            rescue.run(folder.connection, is_last);
+            rescue.run(checkpointer.connection, is_last);
         }
         match received {
             Ok(()) => {
                 is_checkpointed = false;
                 std::thread::sleep(CHECK_INTERVAL);
-                if !folder.is_large() {
+                if !checkpointer.is_large() {
                     continue;
                 }
             }
@@ -189,7 +185,7 @@ fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        folder.checkpoint_log();
+        checkpointer.checkpoint_log();
         is_checkpointed = true;
     }
 }

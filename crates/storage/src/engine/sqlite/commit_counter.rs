@@ -47,7 +47,7 @@ const EPOCH_SIZE: u64 = 1 << 32;
 
 /// The commits of one file.
 #[derive(Debug)]
-pub(super) struct CommitCounter {
+pub(crate) struct CommitCounter {
     index: Option<Arc<File>>,
     /// The last count whose changes are recorded.
     recorded: AtomicU64,
@@ -84,20 +84,20 @@ impl CommitCounter {
     }
 
     /// Returns when `workspace` was last modified.
-    pub(super) fn last_modified(&self, workspace: galley_domain::WorkspaceId) -> LastModified {
+    pub(crate) fn last_modified(&self, workspace: galley_domain::WorkspaceId) -> LastModified {
         self.changes.of(workspace)
     }
 
     /// Returns the current data version, or `None` if the index can't be read or a commit is
     /// changing it.
-    pub(super) fn data_version(&self) -> Option<DataVersion> {
-        let explained = self.recorded.load(Ordering::SeqCst);
+    pub(crate) fn data_version(&self) -> Option<DataVersion> {
+        let recorded = self.recorded.load(Ordering::SeqCst);
         let (now, checksum) = self.now()?;
-        if now == explained && checksum == self.checksum.load(Ordering::SeqCst) {
+        if now == recorded && checksum == self.checksum.load(Ordering::SeqCst) {
             return Some(DataVersion(now));
         }
         // A commit of our own may have been recorded in between.
-        if explained < now && now <= self.recorded.load(Ordering::SeqCst) {
+        if recorded < now && now <= self.recorded.load(Ordering::SeqCst) {
             return Some(DataVersion(now));
         }
         // Waits for the writer. A query would take longer, and the writer may be waiting for this
@@ -107,30 +107,30 @@ impl CommitCounter {
     }
 
     /// Records all other commits as changes of everything, by other processes. The caller holds
-    /// `under_way`.
+    /// `commit_lock`.
     fn record_other_commits(&self) -> Option<DataVersion> {
         let (mut now, checksum) = self.now()?;
-        let explained = self.recorded.load(Ordering::SeqCst);
+        let recorded = self.recorded.load(Ordering::SeqCst);
         let is_another = checksum != self.checksum.load(Ordering::SeqCst);
-        if now < explained || (now == explained && is_another) {
+        if now < recorded || (now == recorded && is_another) {
             self.epoch.fetch_add(EPOCH_SIZE, Ordering::SeqCst);
             now += EPOCH_SIZE;
         }
-        if now > explained {
+        if now > recorded {
             self.changes.record_everything(now);
             self.set_recorded(now, checksum);
         }
         Some(DataVersion(now))
     }
 
-    /// Runs `commit`, which commits the writes of `connection`, and records their scope, `reach`.
+    /// Runs `commit`, which commits the writes of `connection`, and records their scope.
     /// The connection has begun a write transaction. `before` is the data version after that, and
     /// no other connection has written since.
     pub(super) fn commit(
         &self,
         connection: &Connection,
         before: Option<DataVersion>,
-        reach: &ChangeScope,
+        scope: &ChangeScope,
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if self.index.is_none() {
@@ -144,7 +144,7 @@ impl CommitCounter {
             && before.is_some_and(|DataVersion(before)| before <= after)
             && data_version(connection) == Some(seen)
         {
-            self.changes.record(reach, after);
+            self.changes.record(scope, after);
             self.set_recorded(after, checksum);
         } else {
             self.record_other_commits();
@@ -160,7 +160,7 @@ impl CommitCounter {
 
     /// Returns the count and the checksum, or `None` while a commit is changing them.
     fn now(&self) -> Option<(u64, u64)> {
-        let age = self.epoch.load(Ordering::SeqCst);
+        let epoch = self.epoch.load(Ordering::SeqCst);
         let mut header = [0; 2 * HEADER_SIZE];
         self.index.as_ref()?.read_exact_at(&mut header, 0).ok()?;
         let (first, second) = header.split_at(HEADER_SIZE);
@@ -170,7 +170,7 @@ impl CommitCounter {
         }
         let checksum =
             u64::from(field(CHECKSUM_OFFSET)?) << 32 | u64::from(field(CHECKSUM_OFFSET + 4)?);
-        Some((age + u64::from(field(COUNT_OFFSET)?), checksum))
+        Some((epoch + u64::from(field(COUNT_OFFSET)?), checksum))
     }
 }
 

@@ -128,7 +128,7 @@ impl FileId {
 
 /// The database file, its log and the log's index, as they were when SQLite opened them.
 #[derive(Debug)]
-pub(super) struct FileWatch {
+pub(crate) struct FileWatch {
     files: Vec<(PathBuf, FileId)>,
     /// The first file that was found unlinked or replaced. The state is final: a file that
     /// reappears may have been changed by other processes.
@@ -157,7 +157,7 @@ impl FileWatch {
     ///
     /// Takes three `stat` calls, or four with a link, some 2 µs. Other failures of `stat`, as
     /// without permission, prove nothing about the file and are ignored.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.detached.get().is_none() {
             let is_changed = |(path, id): &&(PathBuf, FileId)| {
                 FileId::at(path).is_ok_and(|found| found != Some(*id))

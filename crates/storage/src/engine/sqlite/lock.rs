@@ -4,6 +4,7 @@
 //! even on a crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::files::resolved_place;
@@ -20,9 +21,7 @@ impl ServerLock {
     pub(crate) fn take(database: &Path) -> Result<Self> {
         let path = resolved_place(database)?.with_extension("lock");
         let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.create(true).truncate(false).write(true).mode(0o600);
         let file = options.open(&path).map_err(|error| Error::Unavailable(Cause::new(error)))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),

@@ -18,16 +18,12 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galley_domain::WorkspaceId;
+use tokio::sync::watch;
 
-use crate::engine::change_tracking::{DataVersion, LastModified};
-use crate::engine::commit_signal::CommitSignal;
-use crate::engine::error::{Failure, Result};
+use crate::engine::error::Result;
 use crate::engine::migrate;
 use crate::engine::options::{Options, ProcessRole};
 use crate::engine::statement_log::StatementLog;
-use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::write_pressure::WritePressure;
 use checkpoint::{Checkpointer, Gate};
 use commit_counter::CommitCounter;
 pub(crate) use connection::open_reader;
@@ -35,19 +31,19 @@ pub(crate) use file::{StagedFile, back_up, check};
 use files::FileWatch;
 pub(crate) use lock::ServerLock;
 pub(crate) use poll_once::finish_at_once;
-use readers::Readers;
+pub(crate) use readers::Readers;
 use writer::WriterThread;
 
 /// An open SQLite file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    path: PathBuf,
-    readers: Arc<Readers>,
-    writer: WriterThread,
+    pub(crate) path: PathBuf,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) writer: WriterThread,
     checkpointer: Checkpointer,
-    commits: Arc<CommitCounter>,
-    watch: Arc<FileWatch>,
-    log: Option<Arc<StatementLog>>,
+    pub(crate) commits: Arc<CommitCounter>,
+    pub(crate) watch: Arc<FileWatch>,
+    pub(crate) log: Option<Arc<StatementLog>>,
     lock: Option<ServerLock>,
 }
 
@@ -55,7 +51,7 @@ impl Sqlite {
     pub(crate) fn open(
         path: &Path,
         options: &Options,
-        commit_signal: CommitSignal,
+        commit_signal: watch::Sender<u64>,
     ) -> Result<Self> {
         let lock = match options.role {
             ProcessRole::Server => Some(ServerLock::take(path)?),
@@ -101,66 +97,9 @@ impl Sqlite {
         })
     }
 
-    /// Returns the path of the file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Fails with [`crate::Error::Detached`] once a file of the database was unlinked or replaced.
-    pub(crate) fn check_files(&self) -> Result<()> {
-        self.watch.check()
-    }
-
-    /// Returns the current data version, if it can be read without a query.
-    pub(crate) fn data_version(&self) -> Option<DataVersion> {
-        self.commits.data_version()
-    }
-
-    /// Returns when `workspace` was last modified.
-    pub(crate) fn last_modified(&self, workspace: WorkspaceId) -> LastModified {
-        self.commits.last_modified(workspace)
-    }
-
     /// Returns true if a server, such as this one, has the file open.
     pub(crate) fn is_served(&self) -> bool {
         self.lock.is_some() || ServerLock::take(&self.path).is_err()
-    }
-
-    /// Runs `operation` on this thread, within the time limit of an inline read.
-    pub(crate) fn read_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
-    where
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
-    {
-        self.readers.run(name, readers::INLINE_READ_TIMEOUT, operation)
-    }
-
-    /// Runs `operation` on a thread of its own, once one is free.
-    pub(crate) async fn read_on_thread<T, E, F>(
-        &self,
-        name: &'static str,
-        operation: F,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        Readers::run_on_thread(&self.readers, name, operation).await
-    }
-
-    pub(crate) async fn write<T, E, F>(
-        &self,
-        name: &'static str,
-        operation: F,
-        pressure: Option<Arc<WritePressure>>,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Failure,
-        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
-    {
-        self.writer.write(name, operation, pressure, self.log.clone()).await
     }
 
     pub(crate) async fn close(&self) {

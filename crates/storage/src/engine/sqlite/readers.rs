@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -17,7 +17,7 @@ use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 
 /// The time limit of a read on a request-serving thread.
-pub(super) const INLINE_READ_TIMEOUT: Duration = Duration::from_millis(20);
+const INLINE_READ_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The time limit of a read on a thread of its own.
 const THREAD_READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ const STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
 /// The connections for reads.
 #[derive(Debug)]
-pub(super) struct Readers {
+pub(crate) struct Readers {
     path: PathBuf,
     watch: Arc<FileWatch>,
     idle: Mutex<Vec<Reader>>,
@@ -59,19 +59,13 @@ impl Readers {
         Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, admission, log }
     }
 
-    /// Runs `operation` in one snapshot on this thread. Fails with [`Error::TimedOut`] after
-    /// `time_limit`.
-    pub(super) fn run<T, E, F>(
-        &self,
-        name: &'static str,
-        time_limit: Duration,
-        operation: &F,
-    ) -> Result<T, E>
+    /// Runs `operation` in one snapshot on this thread, within the time limit of an inline read.
+    pub(crate) fn run_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
     where
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E>,
     {
-        self.run_unless(name, time_limit, operation, &Cancellation::default())
+        self.run_unless(name, INLINE_READ_TIMEOUT, operation, &Cancellation::default())
     }
 
     fn run_unless<T, E, F>(
@@ -104,7 +98,7 @@ impl Readers {
 
     /// Runs `operation` on a blocking thread; the number of concurrent runs is limited. A run is
     /// interrupted when the caller is dropped, and keeps its permit until it ends.
-    pub(super) async fn run_on_thread<T, E, F>(
+    pub(crate) async fn run_on_thread<T, E, F>(
         readers: &Arc<Self>,
         name: &'static str,
         operation: F,
@@ -114,8 +108,8 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let turn = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
-        let permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
+        let admitted = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
+        let permit = admitted.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
         let cancellation = Arc::new(Cancellation::default());
         let _on_drop = CancelOnDrop(Arc::clone(&cancellation));
@@ -198,12 +192,8 @@ struct Running {
 }
 
 impl Cancellation {
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.0.lock()
-    }
-
     fn watch(&self, deadline: &Deadline) {
-        let mut running = self.running();
+        let mut running = self.0.lock();
         if running.is_cancelled {
             deadline.expire();
         }
@@ -211,7 +201,7 @@ impl Cancellation {
     }
 
     fn release(&self) {
-        self.running().deadline = None;
+        self.0.lock().deadline = None;
     }
 }
 
@@ -220,7 +210,7 @@ struct CancelOnDrop(Arc<Cancellation>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let mut running = self.0.running();
+        let mut running = self.0.0.lock();
         running.is_cancelled = true;
         if let Some(deadline) = &running.deadline {
             deadline.expire();

@@ -14,7 +14,7 @@ use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::checkpoint::{CheckpointSignal, Gate};
 use super::commit_counter::CommitCounter;
@@ -22,7 +22,6 @@ use super::files::FileWatch;
 use super::limits::NICENESS;
 use super::{connection, poll_once};
 use crate::engine::change_tracking::{ChangeScope, DataVersion};
-use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
@@ -45,14 +44,13 @@ const GROUP_TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// The writer thread's handle.
 #[derive(Debug)]
-pub(super) struct WriterThread {
+pub(crate) struct WriterThread {
     queue: Mutex<Option<mpsc::Sender<QueuedWrite>>>,
     admission: Arc<AdmissionQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
 
-#[derive(Debug)]
 struct QueuedWrite {
     job: Box<dyn Job>,
     deadline: Instant,
@@ -61,7 +59,7 @@ struct QueuedWrite {
 }
 
 /// One write, with its closure's types erased.
-trait Job: Send + std::fmt::Debug {
+trait Job: Send {
     /// Runs the closure and stores its outcome. Fails if its changes must not be committed.
     fn run(
         &mut self,
@@ -83,8 +81,8 @@ struct WriteJob<T, E, F> {
     name: &'static str,
     operation: F,
     outcome: Option<Result<T, E>>,
-    has_news: bool,
-    reach: ChangeScope,
+    must_notify: bool,
+    scope: ChangeScope,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
@@ -96,7 +94,7 @@ impl WriterThread {
         gate: Arc<Gate>,
         watch: Arc<FileWatch>,
         checkpoint: CheckpointSignal,
-        commit_signal: CommitSignal,
+        commit_signal: watch::Sender<u64>,
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_CAPACITY);
@@ -137,7 +135,7 @@ impl WriterThread {
     }
 
     /// Queues a write, and waits for the commit of its group.
-    pub(super) async fn write<T, E, F>(
+    pub(crate) async fn write<T, E, F>(
         &self,
         name: &'static str,
         operation: F,
@@ -149,10 +147,10 @@ impl WriterThread {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let (reply, answer) = oneshot::channel();
-        let (has_news, reach) = (false, ChangeScope::default());
+        let (reply, response) = oneshot::channel();
+        let (must_notify, scope) = (false, ChangeScope::default());
         let job =
-            Box::new(WriteJob { name, operation, outcome: None, has_news, reach, reply, log });
+            Box::new(WriteJob { name, operation, outcome: None, must_notify, scope, reply, log });
         let waiting = QueuedWrite { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().clone();
         let queue = queue.ok_or(Error::Overloaded)?;
@@ -166,7 +164,7 @@ impl WriterThread {
             return Err(Error::Overloaded.into());
         }
         drop(queue);
-        answer.await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+        response.await.unwrap_or_else(|_| Err(Error::Panicked.into()))
     }
 
     /// Completes the queued writes, and stops the thread.
@@ -198,12 +196,13 @@ where
             (outcome, tx.must_notify(), tx.change_scope())
         };
         // After a panic, the changes are rolled back, so that no broken state is visible.
-        let (outcome, has_news, reach) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-            tracing::error!(operation = self.name, "a write panicked and was rolled back");
-            (Err(Error::Panicked.into()), false, ChangeScope::default())
-        });
+        let (outcome, must_notify, scope) =
+            catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                tracing::error!(operation = self.name, "a write panicked and was rolled back");
+                (Err(Error::Panicked.into()), false, ChangeScope::default())
+            });
         if outcome.is_ok() {
-            (self.has_news, self.reach) = (has_news, reach);
+            (self.must_notify, self.scope) = (must_notify, scope);
         }
         let result = match &outcome {
             Ok(_) => Ok(()),
@@ -214,11 +213,11 @@ where
     }
 
     fn must_notify(&self) -> bool {
-        self.has_news
+        self.must_notify
     }
 
     fn take_change_scope(&mut self) -> ChangeScope {
-        std::mem::take(&mut self.reach)
+        std::mem::take(&mut self.scope)
     }
 
     fn send_outcome(self: Box<Self>, failure: Option<&Error>) {
@@ -231,19 +230,13 @@ where
     }
 }
 
-impl<T, E, F> std::fmt::Debug for WriteJob<T, E, F> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Write").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 /// The state of a closure's changes, if it failed.
 #[derive(Debug, PartialEq, Eq)]
 enum GroupState {
     /// They were rolled back, or there are none.
-    Is,
+    RolledBack,
     /// They can only be rolled back with the whole group.
-    HasToBe,
+    NeedsRollback,
 }
 
 /// A group's outcomes, sent when this is dropped. So they are sent even by a runtime that is
@@ -267,7 +260,7 @@ struct WriterLoop {
     gate: Arc<Gate>,
     watch: Arc<FileWatch>,
     checkpoint: CheckpointSignal,
-    commit_signal: CommitSignal,
+    commit_signal: watch::Sender<u64>,
     waiting: mpsc::Receiver<QueuedWrite>,
     admission: Arc<AdmissionQueue>,
     /// The runtime of the callers: the one that the database was opened in.
@@ -290,7 +283,7 @@ impl WriterLoop {
     /// Runs `first` and the writes queued behind it, and commits them as one group.
     fn run_group(&mut self, first: QueuedWrite) {
         let gate = Arc::clone(&self.gate);
-        let passed = gate.enter();
+        let gate_guard = gate.enter();
         if let Err(error) = self.check_files() {
             return self.send_outcomes(vec![first], Some(error));
         }
@@ -308,11 +301,11 @@ impl WriterLoop {
             } else {
                 done.push(waiting);
                 let mut ended = self.run_last(&mut done, has_savepoints);
-                if matches!(ended, Ok(GroupState::HasToBe)) {
+                if matches!(ended, Ok(GroupState::NeedsRollback)) {
                     has_savepoints = true;
-                    ended = self.retry_with_savepoints(&mut done).map(|anew| {
-                        before = anew;
-                        GroupState::Is
+                    ended = self.retry_with_savepoints(&mut done).map(|begun_at| {
+                        before = begun_at;
+                        GroupState::RolledBack
                     });
                 }
                 if let Err(error) = ended {
@@ -325,12 +318,12 @@ impl WriterLoop {
                 next = self.waiting.try_recv().ok();
             }
         }
-        let mut reach = ChangeScope::default();
+        let mut scope = ChangeScope::default();
         for waiting in &mut done {
-            reach.add(waiting.job.take_change_scope());
+            scope.add(waiting.job.take_change_scope());
         }
         let commit = || execute(&self.connection, "COMMIT");
-        let mut failure = self.commits.commit(&self.connection, before, &reach, commit).err();
+        let mut failure = self.commits.commit(&self.connection, before, &scope, commit).err();
         if failure.is_some() {
             self.recover();
         } else if let Err(error) = self.check_files() {
@@ -339,20 +332,20 @@ impl WriterLoop {
         } else {
             self.checkpoint.committed();
             if done.iter().any(|waiting| waiting.job.must_notify()) {
-                self.commit_signal.notify();
+                self.commit_signal.send_modify(|count| *count += 1);
             }
         }
-        drop(passed);
+        drop(gate_guard);
         self.send_outcomes(done, failure);
     }
 
     /// Sends a group's outcomes from within the runtime. From this thread, each would wake a
     /// sleeping worker thread for one request alone, which costs more than the request.
     fn send_outcomes(&self, group: Vec<QueuedWrite>, failure: Option<Error>) {
-        let answers = GroupOutcomes { group, failure };
+        let outcomes = GroupOutcomes { group, failure };
         match &self.runtime {
-            Some(runtime) => drop(runtime.spawn(async move { drop(answers) })),
-            None => drop(answers),
+            Some(runtime) => drop(runtime.spawn(async move { drop(outcomes) })),
+            None => drop(outcomes),
         }
     }
 
@@ -378,32 +371,32 @@ impl WriterLoop {
 
     /// Runs the last write of the group. An error means that the whole group is lost.
     fn run_last(&mut self, group: &mut [QueuedWrite], has_savepoints: bool) -> Result<GroupState> {
-        let Some(waiting) = group.last_mut() else { return Ok(GroupState::Is) };
+        let Some(waiting) = group.last_mut() else { return Ok(GroupState::RolledBack) };
         let changes = self.connection.total_changes();
         if has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
         }
         let slice = waiting.pressure.as_ref().map(WritePressure::slice);
-        let verdict = waiting.job.run(&mut self.connection, slice.as_ref());
+        let result = waiting.job.run(&mut self.connection, slice.as_ref());
         if self.connection.is_autocommit() {
             // SQLite rolled back the transaction itself; further statements would each be committed
             // alone.
-            let cause = verdict.err().flatten();
+            let cause = result.err().flatten();
             return Err(cause.unwrap_or(Error::StorageFull));
         }
         if !has_savepoints {
             let has_changed = self.connection.total_changes() != changes;
-            return Ok(if verdict.is_err() && has_changed {
-                GroupState::HasToBe
+            return Ok(if result.is_err() && has_changed {
+                GroupState::NeedsRollback
             } else {
-                GroupState::Is
+                GroupState::RolledBack
             });
         }
-        if verdict.is_err() {
+        if result.is_err() {
             execute(&self.connection, "ROLLBACK TO one_write")?;
         }
         execute(&self.connection, "RELEASE one_write")?;
-        Ok(GroupState::Is)
+        Ok(GroupState::RolledBack)
     }
 
     /// Rolls back a group and retries it with a savepoint for each closure, which costs a tenth

@@ -24,7 +24,8 @@ async fn a_partially_read_result_closes_its_connection(store: TestStore) {
     };
     open.database.write("fill", fill).await.unwrap();
     let read = async move |tx: &Tx<'_>| {
-        let connection = tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await?;
+        let connection =
+            tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.get::<i64>(0)).await?;
         let all = everything();
         let (some, has_more) = content_piece_list::list_until(tx, workspace, &all, 1).await?;
         assert_eq!((some.len(), has_more), (1, true));
@@ -46,8 +47,9 @@ async fn an_abandoned_statement_closes_its_connection_unless_it_ends_soon(store:
     let DatabaseUrl::Postgres(_) = store.url else { return };
     let one = Options { connections: 1, ..options(store.url.clone(), ProcessRole::Server) };
     let database = Database::open(one).await.unwrap();
-    let of_connection =
-        async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;
+    let of_connection = async |tx: &Tx<'_>| {
+        tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.get::<i64>(0)).await
+    };
     let first = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
     let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(600)::TEXT", &[]).await;
     let given_up = database.read::<_, Error, _>("sleep", sleep);

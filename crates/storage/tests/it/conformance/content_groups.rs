@@ -2,7 +2,7 @@
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::{Error, WriteTx, content_groups};
+use galley_storage::{Error, IdPage, WriteTx, content_groups};
 
 use super::group;
 use crate::store::NOW;
@@ -26,10 +26,20 @@ pub(super) async fn groups(
         content_groups::existing(tx, workspace, &[b.id, ContentGroupId::new(3)], None).await?,
         [b.id].into()
     );
-    let children = content_groups::list_children(tx, workspace, Some(top), None, 10, 0).await?;
+    let children =
+        content_groups::list_children(tx, workspace, Some(top), &IdPage::default()).await?;
     assert_eq!(children, [a.clone()]);
-    assert_eq!(content_groups::list_children(tx, workspace, None, None, 10, 0).await?.len(), 1);
-    let some = content_groups::list_some(tx, workspace, &[a.id, b.id], None, 10, 1).await?;
+    assert_eq!(
+        content_groups::list_children(tx, workspace, None, &IdPage::default()).await?.len(),
+        1
+    );
+    let some = content_groups::list_some(
+        tx,
+        workspace,
+        &[a.id, b.id],
+        &IdPage { offset: 1, ..IdPage::default() },
+    )
+    .await?;
     assert_eq!(some, [b.clone()]);
     let under = content_groups::subtree(tx, workspace, &[top, a.id]).await?;
     assert_eq!(under.len(), 3);

@@ -6,9 +6,7 @@ use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, Wor
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::ordering::{self, OrderedPiece};
-use galley_storage::{
-    Affects, Error, WriteTx, content_pieces, order_key_spread, order_spread_rows, tags,
-};
+use galley_storage::{Affects, Error, IdPage, WriteTx, content_pieces, order_key_spread, tags};
 
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
@@ -25,7 +23,7 @@ async fn make_tags(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Tag; 2],
     assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
     assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
-    assert_eq!(tags::list(tx, workspace, None, 10, 0).await?, [red.clone(), blue.clone()]);
+    assert_eq!(tags::list(tx, workspace, &IdPage::default()).await?, [red.clone(), blue.clone()]);
     Ok([red, blue])
 }
 
@@ -134,7 +132,7 @@ pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resu
     assert_eq!(moved, 2);
     assert_eq!(order_key_spread::pending_spreads(tx, None).await?, []);
     let long = OrderKey::from_stored("V0000".repeat(20));
-    order_spread_rows::note_if_long(tx, open.workspace, &long).await?;
+    ordering::note_if_long(tx, open.workspace, &long).await?;
     assert_eq!(order_key_spread::pending_spreads(tx, None).await?.len(), 1);
     Ok(())
 }

@@ -13,8 +13,7 @@ use galley_domain::event::ResourceChange;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId};
-use galley_storage::content_piece_list::{PieceListQuery, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_list::PieceListQuery;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{ChangeStatement, Error, StatementLog, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
@@ -42,18 +41,7 @@ fn variant(key: &str) -> Variant {
 
 /// Returns a query for all pieces.
 fn everything() -> PieceListQuery {
-    PieceListQuery {
-        groups: None,
-        subtree: false,
-        within: None,
-        slug: None,
-        tag: None,
-        sort: Sort { key: SortKey::Order, descending: false },
-        after: None,
-        limit: 10,
-        offset: 0,
-        view: View::default(),
-    }
+    PieceListQuery { limit: 10, ..PieceListQuery::default() }
 }
 
 async fn append_and_list_events(
@@ -73,7 +61,8 @@ async fn append_and_list_events(
         [new(ResourceChange::PieceAdded(path.clone())), new(ResourceChange::PieceRemoved(path))];
     events::append(tx, workspace, &two, NOW).await?;
     events::append(tx, workspace, &[], NOW).await?;
-    let listed = events::list(tx, workspace, 0, 10).await?;
+    let (listed, _) = events::list_with_paths(tx, workspace, 0, 10, usize::MAX).await?;
+    let listed: Vec<_> = listed.into_iter().map(|found| found.event).collect();
     assert_eq!(listed.iter().map(|event| event.sequence).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(listed[1].event_type, "contentPieceRemoved");
     Ok(())

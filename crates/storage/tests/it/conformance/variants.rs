@@ -1,15 +1,17 @@
 //! Calls of the functions of variants, overrides and import sources.
 
-use galley_domain::content_piece::{ContentPiece, Slug, Title};
+use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, Slug, Title};
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::Tag;
 use galley_domain::text::ShortText;
-use galley_domain::variant::{ContentPieceOverrides, VariantKey, VariantRef};
+use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
-use galley_storage::{Error, WriteTx, content_piece_variants, content_pieces, tags, variants};
+use galley_storage::{
+    Error, IdPage, WriteTx, content_piece_variants, content_pieces, tags, variants,
+};
 use galley_testing::{TestStore, on_both_engines};
 
 use super::content_pieces::{lists, spreads};
@@ -72,7 +74,7 @@ async fn make_variants(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Vari
     assert_eq!(found, Some(french.clone()));
     let found = variants::find_named_for_override(tx, workspace, &by_key).await?;
     assert_eq!(found, Some(french.clone()));
-    let listed = variants::list(tx, workspace, None, 10, 0).await?;
+    let listed = variants::list(tx, workspace, &IdPage::default()).await?;
     assert_eq!(listed, [german.clone(), french.clone()]);
     Ok([german.id, french.id])
 }

@@ -115,10 +115,10 @@ async fn deliveries_in_progress_are_not_dropped(store: TestStore) {
     write(&open.database, disable).await;
     append_events(&open, 2).await;
     expand(&open, 100).await;
-    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX, "the two new ones went");
+    assert_eq!(gauges(&open).await.paused, DISABLED_BACKLOG_MAX, "the two new ones went");
     settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
     assert_eq!(statuses(&open).await, [DeliveryStatus::Delivered; 2]);
-    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX - 2);
+    assert_eq!(gauges(&open).await.paused, DISABLED_BACKLOG_MAX - 2);
 }
 
 #[on_both_engines]

@@ -15,7 +15,7 @@ use galley_storage::delivery_queue::{
     LockedQueues, ScanPosition,
 };
 use galley_storage::events::{self, NewEvent};
-use galley_storage::{Affects, Database, Error, Tx, WriteTx, webhooks};
+use galley_storage::{Affects, Database, Error, IdPage, Tx, WriteTx, webhooks};
 use galley_testing::{TestStore, on_both_engines};
 
 use crate::plans;
@@ -208,7 +208,10 @@ async fn statuses(open: &OpenStore) -> Vec<DeliveryStatus> {
 async fn statuses_of(open: &OpenStore, limit: i64) -> Vec<DeliveryStatus> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
-        let query = DeliveryListQuery { limit, ..DeliveryListQuery::default() };
+        let query = DeliveryListQuery {
+            page: IdPage { limit, ..IdPage::default() },
+            ..DeliveryListQuery::default()
+        };
         delivery_queue::list(tx, workspace, &query).await
     };
     let found = open.database.read_long::<_, Error, _>("list", list).await.unwrap();
@@ -260,7 +263,7 @@ async fn paused_deliveries_are_limited(store: TestStore) {
     write(&open.database, succeed).await;
     let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
     assert_eq!(found.failing_since, None);
-    assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX);
+    assert_eq!(gauges(&open).await.paused, DISABLED_BACKLOG_MAX);
     check_plans(&open).await;
 }
 
