@@ -76,6 +76,7 @@ pub struct ContentPieceBody<'a> {
 }
 
 /// Returns true: [`ContentPieceBody::write_json`] writes the content.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_written_apart((): &()) -> bool {
     true
 }
