@@ -12,8 +12,12 @@ pub const CONTENT_SIZE: usize = 2 * 1024 * 1024;
 /// The size limit of a response, in bytes.
 pub const RESPONSE_SIZE: usize = 64 * 1024 * 1024;
 
-/// The size of the response cache, in MiB.
-pub const RESPONSE_CACHE_MIB: u32 = 64;
+/// Returns the size of the response cache, in MiB: a tenth of the memory of the machine or container,
+/// at least 64 MiB and at most 1 GiB.
+pub fn response_cache_mib() -> u32 {
+    let tenth = galley_runtime::memory_limit() / 10 / (1024 * 1024);
+    u32::try_from(tenth).unwrap_or(u32::MAX).clamp(64, 1_024)
+}
 
 /// The timeout for receiving the headers, or the body, of a request, in seconds.
 pub const RECEIVE_TIMEOUT_SECONDS: u64 = 30;

@@ -90,9 +90,10 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     #[arg(default_value = "", hide_default_value = true)]
     cors_origins: String,
-    /// Limit the response cache to this many MiB; 0 disables it
+    /// Limit the response cache to this many MiB; 0 disables it [default: a tenth of the memory of
+    /// the machine or container, from 64 to 1024]
     #[arg(long, global = true, env = "GALLEY_RESPONSE_CACHE_SIZE", value_name = "MIB")]
-    #[arg(default_value_t = default_limits::RESPONSE_CACHE_MIB)]
+    #[arg(default_value_t = default_limits::response_cache_mib(), hide_default_value = true)]
     pub response_cache_size: u32,
     /// Limit a token to this many requests per minute; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]

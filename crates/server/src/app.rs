@@ -67,7 +67,7 @@ impl Default for ServerLimits {
             response_size_limit: default_limits::RESPONSE_SIZE,
             receive_timeout: Duration::from_secs(default_limits::RECEIVE_TIMEOUT_SECONDS),
             cors_origins: Vec::new(),
-            response_cache_size: u64::from(default_limits::RESPONSE_CACHE_MIB) << 20,
+            response_cache_size: u64::from(default_limits::response_cache_mib()) << 20,
             rate_limit: 0,
             invites_per_hour: default_limits::INVITES_PER_HOUR,
             webhook_addresses: AddressPolicy::default(),

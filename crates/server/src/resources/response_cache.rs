@@ -12,6 +12,7 @@
 //! [`Database::data_version`]: galley_storage::Database::data_version
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -170,25 +171,28 @@ struct RecentRequests {
     hashes: Box<[AtomicU32]>,
 }
 
-/// The slots of recent requests: more than the cache has entries.
-const RECENT_REQUESTS: usize = 1 << 16;
-
-impl Default for RecentRequests {
-    fn default() -> Self {
-        let hashes = (0..RECENT_REQUESTS).map(|_| AtomicU32::new(0)).collect();
-        Self { hasher: RandomState::new(), hashes }
-    }
-}
+/// The range of the number of slots.
+const RECENT_REQUESTS: RangeInclusive<usize> = 1 << 16..=1 << 20;
 
 impl RecentRequests {
+    /// Creates slots for a cache of `entries` entries: more than the cache has, or requests would
+    /// replace one another before they are repeated.
+    fn new(entries: usize) -> Self {
+        let count = entries.next_power_of_two();
+        let count = count.clamp(*RECENT_REQUESTS.start(), *RECENT_REQUESTS.end());
+        let hashes = (0..count).map(|_| AtomicU32::new(0)).collect();
+        Self { hasher: RandomState::new(), hashes }
+    }
+
     /// Records a request, and returns true if its slot already had it.
     fn is_repeated(&self, key: &RequestKey<'_>) -> bool {
         let hash = self.hasher.hash_one(key);
         let bytes = hash.to_le_bytes();
-        let slot = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let halves = [0, 4].map(|at| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte])));
+        let slot = usize::try_from(halves[0]).unwrap_or_default() % self.hashes.len();
         // Zero marks an empty slot.
-        let fingerprint = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) | 1;
-        self.hashes[slot % RECENT_REQUESTS].swap(fingerprint, Ordering::Relaxed) == fingerprint
+        let fingerprint = halves[1] | 1;
+        self.hashes[slot].swap(fingerprint, Ordering::Relaxed) == fingerprint
     }
 }
 
@@ -220,16 +224,13 @@ pub(crate) enum ReadAfter {
 impl ResponseCache {
     /// Creates a cache of at most `bytes_limit` bytes; 0 disables it.
     pub(crate) fn new(bytes_limit: u64) -> Self {
-        let cache = |bytes_limit: u64| {
-            let count =
-                usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_OVERHEAD)).unwrap_or(0);
-            Cache::with_weighter(count.max(16), bytes_limit, ResponseWeight)
-        };
+        let count = usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_OVERHEAD)).unwrap_or(0);
+        let cache = || Cache::with_weighter(count.max(16), bytes_limit, ResponseWeight);
         let memory_limit = usize::try_from(bytes_limit.saturating_mul(2)).unwrap_or(usize::MAX);
         Self {
-            entries: (bytes_limit > 0).then(|| cache(bytes_limit)),
+            entries: (bytes_limit > 0).then(cache),
             memory: WorkspaceMemory::new(memory_limit),
-            recent_requests: RecentRequests::default(),
+            recent_requests: RecentRequests::new(count),
         }
     }
 
