@@ -13,8 +13,8 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::Request;
@@ -53,6 +53,9 @@ const BODY_LIMIT: u64 = 1024 * 1024;
 
 /// The expected bytes of a body, for the initial capacity.
 const EXPECTED_BODY: u64 = 4 * 1024;
+
+/// The limit of entries for which the cache allocates its tables at the start. They grow.
+const INITIAL_CAPACITY_LIMIT: usize = 1 << 14;
 
 /// The bytes that an entry takes besides its body.
 const ENTRY_OVERHEAD: u64 = 1_024;
@@ -168,7 +171,9 @@ impl CachedResponse {
 /// and site builds request most pages once. So responses are cached on the second request.
 struct RecentRequests {
     hasher: RandomState,
-    hashes: Box<[AtomicU32]>,
+    slots: usize,
+    /// Allocated at the first request, so that an idle server stays small.
+    hashes: OnceLock<Box<[AtomicU32]>>,
 }
 
 /// The range of the number of slots.
@@ -178,10 +183,9 @@ impl RecentRequests {
     /// Creates slots for a cache of `entries` entries: more than the cache has, or requests would
     /// replace one another before they are repeated.
     fn new(entries: usize) -> Self {
-        let count = entries.next_power_of_two();
-        let count = count.clamp(*RECENT_REQUESTS.start(), *RECENT_REQUESTS.end());
-        let hashes = (0..count).map(|_| AtomicU32::new(0)).collect();
-        Self { hasher: RandomState::new(), hashes }
+        let slots = entries.next_power_of_two();
+        let slots = slots.clamp(*RECENT_REQUESTS.start(), *RECENT_REQUESTS.end());
+        Self { hasher: RandomState::new(), slots, hashes: OnceLock::new() }
     }
 
     /// Records a request, and returns true if its slot already had it.
@@ -189,10 +193,12 @@ impl RecentRequests {
         let hash = self.hasher.hash_one(key);
         let bytes = hash.to_le_bytes();
         let halves = [0, 4].map(|at| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte])));
-        let slot = usize::try_from(halves[0]).unwrap_or_default() % self.hashes.len();
+        let slot = usize::try_from(halves[0]).unwrap_or_default() % self.slots;
         // Zero marks an empty slot.
         let fingerprint = halves[1] | 1;
-        self.hashes[slot].swap(fingerprint, Ordering::Relaxed) == fingerprint
+        let empty = || (0..self.slots).map(|_| AtomicU32::new(0)).collect();
+        let hashes = self.hashes.get_or_init(empty);
+        hashes[slot].swap(fingerprint, Ordering::Relaxed) == fingerprint
     }
 }
 
@@ -225,7 +231,8 @@ impl ResponseCache {
     /// Creates a cache of at most `bytes_limit` bytes; 0 disables it.
     pub(crate) fn new(bytes_limit: u64) -> Self {
         let count = usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_OVERHEAD)).unwrap_or(0);
-        let cache = || Cache::with_weighter(count.max(16), bytes_limit, ResponseWeight);
+        let capacity = count.clamp(16, INITIAL_CAPACITY_LIMIT);
+        let cache = || Cache::with_weighter(capacity, bytes_limit, ResponseWeight);
         let memory_limit = usize::try_from(bytes_limit.saturating_mul(2)).unwrap_or(usize::MAX);
         Self {
             entries: (bytes_limit > 0).then(cache),
