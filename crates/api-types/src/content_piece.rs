@@ -150,8 +150,8 @@ impl<'a> ContentPieceBody<'a> {
         }
     }
 
-    /// Writes the piece with its content, which is JSON already: a `RawValue` would be validated, for
-    /// half of the time of an uncached read.
+    /// Writes the piece with its content, which is JSON already. As a `RawValue`, it would be
+    /// validated first, which takes a tenth of an uncached read.
     pub fn write_json(&self, content: Option<&str>, out: &mut impl Write) -> io::Result<()> {
         let mut json = serde_json::to_vec(self)?;
         let Some(content) = content else { return out.write_all(&json) };

@@ -12,8 +12,8 @@ pub const CONTENT_SIZE: usize = 2 * 1024 * 1024;
 /// The size limit of a response, in bytes.
 pub const RESPONSE_SIZE: usize = 64 * 1024 * 1024;
 
-/// Returns the size of the response cache, in MiB: a tenth of the memory of the machine or container,
-/// at least 64 MiB and at most 1 GiB.
+/// Returns the size of the response cache, in MiB: a tenth of the memory of the machine or
+/// container, from 64 to 1,024.
 pub fn response_cache_mib() -> u32 {
     let tenth = galley_runtime::memory_limit() / 10 / (1024 * 1024);
     u32::try_from(tenth).unwrap_or(u32::MAX).clamp(64, 1_024)

@@ -17,8 +17,8 @@ pub fn memory_limit() -> u64 {
     limit_of_groups(Path::new(CONTROL_GROUPS), &groups).map_or(total, |limit| limit.min(total))
 }
 
-/// Returns the lowest limit of a process's control groups and the groups above them. `groups` is the
-/// text of `/proc/<pid>/cgroup`, and `root` the directory of the control groups.
+/// Returns the lowest limit of a process's control groups and the groups above them. `groups` is
+/// the text of `/proc/<pid>/cgroup`, and `root` the directory of the control groups.
 fn limit_of_groups(root: &Path, groups: &str) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':');
