@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Where Linux mounts the control groups.
+/// The directory of the control groups.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Returns the machine's memory in bytes, or the limit of the process's control group if that is
