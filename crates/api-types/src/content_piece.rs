@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, Title};
 use galley_domain::tag::Tag;
@@ -112,8 +113,8 @@ struct PieceMemberProfileBody<'a> {
 /// The tags and members that pieces refer to.
 #[derive(Debug, Default)]
 pub struct ReferencedResources {
-    pub tags: HashMap<TagId, Tag>,
-    pub members: HashMap<WorkspaceMemberId, MemberProfile>,
+    pub tags: HashMap<TagId, Arc<Tag>>,
+    pub members: HashMap<WorkspaceMemberId, Arc<MemberProfile>>,
 }
 
 impl<'a> ContentPieceBody<'a> {
@@ -125,8 +126,8 @@ impl<'a> ContentPieceBody<'a> {
         description: Option<&'a str>,
     ) -> Self {
         let fields = &piece.fields;
-        let member = |id| referenced.members.get(id).map(PieceMemberBody::from);
-        let tag = |id| referenced.tags.get(id).map(TagBody::from);
+        let member = |id| referenced.members.get(id).map(|member| PieceMemberBody::from(&**member));
+        let tag = |id| referenced.tags.get(id).map(|tag| TagBody::from(&**tag));
         Self {
             id: piece.id,
             date: fields.date,

@@ -1,9 +1,14 @@
-//! The tags and members that pieces refer to.
+//! The tags and members that pieces refer to, and their cache.
+
+use std::sync::Arc;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::content_piece::ContentPiece;
+use galley_domain::tag::Tag;
 use galley_domain::{TagId, WorkspaceId, WorkspaceMemberId};
-use galley_storage::{Result, Tx, members, tags};
+use galley_storage::members::MemberProfile;
+use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags};
+use quick_cache::sync::Cache;
 
 /// Reads the tags and members of `pieces`, in two statements.
 pub async fn of_pieces<'p>(
@@ -11,8 +16,7 @@ pub async fn of_pieces<'p>(
     workspace: WorkspaceId,
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
 ) -> Result<ReferencedResources> {
-    let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags));
-    let members = distinct(pieces.flat_map(|piece| &piece.fields.members));
+    let (tags, members) = ids_of_pieces(pieces);
     find(tx, workspace, &tags, &members).await
 }
 
@@ -29,9 +33,105 @@ pub async fn find(
     )
     .await?;
     Ok(ReferencedResources {
-        tags: tags.into_iter().map(|tag| (tag.id, tag)).collect(),
-        members: members.into_iter().map(|member| (member.id, member)).collect(),
+        tags: tags.into_iter().map(|tag| (tag.id, Arc::new(tag))).collect(),
+        members: members.into_iter().map(|member| (member.id, Arc::new(member))).collect(),
     })
+}
+
+/// The limit of cached tags, and of members.
+const CACHE_CAPACITY: usize = 10_000;
+
+/// The tags and members of recent reads. An entry is valid while its workspace has no change that
+/// affects more than one piece.
+#[derive(Debug)]
+pub(crate) struct ReferenceCache {
+    tags: Cache<(WorkspaceId, TagId), CachedRow<Tag>>,
+    members: Cache<(WorkspaceId, WorkspaceMemberId), CachedRow<MemberProfile>>,
+}
+
+#[derive(Debug, Clone)]
+struct CachedRow<T> {
+    row: Arc<T>,
+    /// The row was read at this version, or later.
+    version: DataVersion,
+}
+
+/// The state of the database before a read.
+#[derive(Debug)]
+pub(crate) struct ReadState {
+    version: DataVersion,
+    last_modified: LastModified,
+}
+
+impl ReadState {
+    /// Returns the state of a workspace, or `None` where each comparison would take a query.
+    pub(crate) fn of(database: &Database, workspace: WorkspaceId) -> Option<Self> {
+        // The version precedes the read, so a cached row is no older than the request.
+        let version = database.data_version()?;
+        Some(Self { version, last_modified: database.last_modified(workspace)? })
+    }
+
+    fn is_current<T>(&self, cached: &CachedRow<T>) -> bool {
+        self.last_modified.shared_is_unchanged_since(cached.version)
+    }
+}
+
+impl Default for ReferenceCache {
+    fn default() -> Self {
+        Self { tags: Cache::new(CACHE_CAPACITY), members: Cache::new(CACHE_CAPACITY) }
+    }
+}
+
+impl ReferenceCache {
+    /// Like [`of_pieces`], but reads only rows that are not in the cache.
+    pub(crate) async fn of_pieces<'p>(
+        &self,
+        state: Option<&ReadState>,
+        tx: &Tx<'_>,
+        workspace: WorkspaceId,
+        pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
+    ) -> Result<ReferencedResources> {
+        let (mut tags, mut members) = ids_of_pieces(pieces);
+        let Some(state) = state else { return find(tx, workspace, &tags, &members).await };
+        let mut known = ReferencedResources::default();
+        tags.retain(|&id| match self.tags.get(&(workspace, id)) {
+            Some(cached) if state.is_current(&cached) => {
+                known.tags.insert(id, cached.row);
+                false
+            }
+            _ => true,
+        });
+        members.retain(|&id| match self.members.get(&(workspace, id)) {
+            Some(cached) if state.is_current(&cached) => {
+                known.members.insert(id, cached.row);
+                false
+            }
+            _ => true,
+        });
+        if tags.is_empty() && members.is_empty() {
+            return Ok(known);
+        }
+        let found = find(tx, workspace, &tags, &members).await?;
+        for (&id, row) in &found.tags {
+            let row = CachedRow { row: Arc::clone(row), version: state.version };
+            self.tags.insert((workspace, id), row);
+        }
+        for (&id, row) in &found.members {
+            let row = CachedRow { row: Arc::clone(row), version: state.version };
+            self.members.insert((workspace, id), row);
+        }
+        known.tags.extend(found.tags);
+        known.members.extend(found.members);
+        Ok(known)
+    }
+}
+
+/// Returns the tags and members of pieces, each once.
+fn ids_of_pieces<'p>(
+    pieces: impl Iterator<Item = &'p ContentPiece> + Clone,
+) -> (Vec<TagId>, Vec<WorkspaceMemberId>) {
+    let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags));
+    (tags, distinct(pieces.flat_map(|piece| &piece.fields.members)))
 }
 
 fn distinct<'i, T: Copy + Ord + 'i>(items: impl Iterator<Item = &'i T>) -> Vec<T> {

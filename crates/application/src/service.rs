@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::environment::Environment;
 use crate::log_limit::LogLimit;
+use crate::references::ReferenceCache;
 use crate::secrets::SecretKey;
 
 /// The settings of workers.
@@ -38,6 +39,7 @@ struct ServiceParts {
     mailer: Option<Arc<Mailer>>,
     stopping: watch::Sender<bool>,
     failing_webhooks: LogLimit<WebhookId>,
+    references: ReferenceCache,
 }
 
 impl Service {
@@ -65,6 +67,7 @@ impl Service {
             mailer: mailer.map(Arc::new),
             stopping: watch::Sender::new(false),
             failing_webhooks: LogLimit::default(),
+            references: ReferenceCache::default(),
         }))
     }
 
@@ -101,6 +104,11 @@ impl Service {
     /// Returns the bound on log lines about failing webhooks.
     pub(crate) fn failing_webhooks(&self) -> &LogLimit<WebhookId> {
         &self.0.failing_webhooks
+    }
+
+    /// Returns the cache of tags and members.
+    pub(crate) fn references(&self) -> &ReferenceCache {
+        &self.0.references
     }
 
     /// Notifies workers and streams that the service stops.

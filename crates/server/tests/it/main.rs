@@ -38,6 +38,7 @@ mod pagination;
 mod profile_and_workspace;
 mod query_count;
 mod recorded_responses;
+mod reference_cache;
 mod request_pipeline;
 mod request_smuggling;
 mod response_cache;

@@ -8,7 +8,7 @@
 //!
 //! - A change becomes visible at its commit. From then on, no data version is returned before the
 //!   change is recorded.
-//! - A statement whose first parameter is not its workspace counts as a change of every workspace.
+//! - A statement that declares no workspace counts as a change of every workspace.
 //! - A commit of another process counts as a change of everything.
 
 use std::collections::{BTreeSet, HashMap};
@@ -101,6 +101,11 @@ impl LastModified {
         let own = pieces.get(&piece).is_none_or(|&last| last <= version.0);
         // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
         own && self.no_later_than(&self.workspace.shared, version)
+    }
+
+    /// Like [`LastModified::is_unchanged_since`], for the data that several pieces share.
+    pub fn shared_is_unchanged_since(&self, version: DataVersion) -> bool {
+        self.no_later_than(&self.workspace.shared, version)
     }
 
     /// Like [`LastModified::is_unchanged_since`], for the permissions of tokens.

@@ -11,7 +11,7 @@ use galley_storage::content_pieces::View;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::variants;
-use crate::references;
+use crate::references::ReadState;
 use crate::rejection::Rejection;
 use crate::scope::Scope;
 
@@ -71,9 +71,16 @@ pub struct PiecePage {
 
 /// Lists pieces in the caller's scope.
 pub async fn list(caller: &Caller, request: PieceListRequest) -> Result<PiecePage, Error> {
-    let scope = caller.scope();
+    let (scope, service) = (caller.scope(), caller.service().clone());
     let is_heavy = request.is_heavy;
-    let read = async move |tx: &Tx<'_>| list_in(tx, &scope, &request).await;
+    let state = ReadState::of(service.database(), scope.workspace);
+    let read = async move |tx: &Tx<'_>| {
+        let mut page = list_in(tx, &scope, &request).await?;
+        let pieces = page.pieces.iter().map(|(piece, _)| piece);
+        let cache = service.references();
+        page.referenced = cache.of_pieces(state.as_ref(), tx, scope.workspace, pieces).await?;
+        Ok(page)
+    };
     if is_heavy && !caller.allows_stale() {
         caller.read_long("content_pieces.list", read).await
     } else {
@@ -103,9 +110,7 @@ async fn list_in(
     pieces.truncate(shown);
     let last = pieces.last().filter(|_| has_more);
     let next = last.map(|(piece, _)| request.sort.position(piece));
-    let listed = pieces.iter().map(|(piece, _)| piece);
-    let referenced = references::of_pieces(tx, scope.workspace, listed).await?;
-    Ok(PiecePage { pieces, referenced, next })
+    Ok(PiecePage { pieces, next, referenced: ReferencedResources::default() })
 }
 
 async fn to_list_query(

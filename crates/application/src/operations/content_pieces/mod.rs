@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::variants;
 use crate::precondition::VersionPrecondition;
-use crate::references;
+use crate::references::ReadState;
 
 /// Creates a piece.
 pub async fn create(
@@ -120,7 +120,8 @@ pub async fn get(
     variant: Option<VariantRef>,
     content: bool,
 ) -> Result<PieceView, Error> {
-    let scope = caller.scope();
+    let (scope, service) = (caller.scope(), caller.service().clone());
+    let state = ReadState::of(service.database(), scope.workspace);
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;
         let within = scope.content_groups.as_deref();
@@ -128,7 +129,9 @@ pub async fn get(
         let view = View { variant: variant.map(|variant| variant.id), content };
         let found = content_pieces::find_visible(tx, workspace, id, within, view).await?;
         let piece = found.ok_or_else(Error::not_found)?;
-        let referenced = references::of_pieces(tx, workspace, [&piece.0].into_iter()).await?;
+        let cache = service.references();
+        let pieces = [&piece.0].into_iter();
+        let referenced = cache.of_pieces(state.as_ref(), tx, workspace, pieces).await?;
         Ok(PieceView { piece, referenced })
     };
     caller.read("content_pieces.get", read).await
