@@ -60,10 +60,10 @@ async fn delete_abandoned_mails(
 ) -> Result<(), StorageError> {
     let retention_ms = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - retention_ms);
-    let forget = async move |tx: &WriteTx<'_>| {
+    let delete = async move |tx: &WriteTx<'_>| {
         mails::delete_abandoned(tx, before, ROWS_PER_TRANSACTION).await
     };
-    while database.write("mails.forget", forget).await? > 0 {}
+    while database.write("mails.delete_expired", delete).await? > 0 {}
     Ok(())
 }
 
@@ -72,10 +72,10 @@ async fn delete_expired_keys(
     environment: &Environment,
 ) -> Result<(), StorageError> {
     let before = Timestamp::from_ms(environment.now().ms() - RETENTION_MS);
-    let forget = async move |tx: &WriteTx<'_>| {
+    let delete = async move |tx: &WriteTx<'_>| {
         idempotency::delete_expired(tx, before, ROWS_PER_TRANSACTION).await
     };
-    while database.write("idempotency.forget", forget).await? > 0 {}
+    while database.write("idempotency.delete_expired", delete).await? > 0 {}
     Ok(())
 }
 
@@ -88,7 +88,7 @@ async fn delete_expired_deliveries(
     let orphans = async move |tx: &WriteTx<'_>| {
         delivery_queue::delete_orphans(tx, ROWS_PER_TRANSACTION).await
     };
-    while database.write("deliveries.forget_orphans", orphans).await? > 0 {
+    while database.write("deliveries.delete_orphans", orphans).await? > 0 {
         tokio::time::sleep(TRANSACTION_INTERVAL).await;
     }
     let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
@@ -98,13 +98,13 @@ async fn delete_expired_deliveries(
         let deliveries = async move |tx: &WriteTx<'_>| {
             delivery_queue::delete_expired(tx, workspace, before, ROWS_PER_TRANSACTION).await
         };
-        while database.write("deliveries.forget", deliveries).await? > 0 {
+        while database.write("deliveries.delete_expired", deliveries).await? > 0 {
             tokio::time::sleep(TRANSACTION_INTERVAL).await;
         }
         let events = async move |tx: &WriteTx<'_>| {
             events::delete_expired(tx, workspace, before, ROWS_PER_TRANSACTION).await
         };
-        while database.write("events.forget", events).await? > 0 {
+        while database.write("events.delete_expired", events).await? > 0 {
             tokio::time::sleep(TRANSACTION_INTERVAL).await;
         }
     }
@@ -146,9 +146,9 @@ pub fn measure_files(are_own: bool) {
 async fn measure_mails(service: &Service) {
     let read = async |tx: &Tx<'_>| mails::counts(tx).await;
     match service.database().read::<_, StorageError, _>("mails.counts", read).await {
-        Ok((waiting, given_up)) => {
+        Ok((waiting, abandoned)) => {
             metrics::gauge!("galley_mails_waiting").set(waiting as f64);
-            metrics::gauge!("galley_mails_given_up").set(given_up as f64);
+            metrics::gauge!("galley_mails_abandoned").set(abandoned as f64);
         }
         Err(error) => tracing::debug!(%error, "the mail metrics could not be read"),
     }

@@ -140,13 +140,14 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
     let label = match outcome {
         MailOutcome::Sent => "sent",
         MailOutcome::Postponed(..) => "postponed",
-        MailOutcome::GivenUp(_) => "given_up",
+        MailOutcome::GivenUp(_) => "abandoned",
     };
     metrics::counter!("galley_mail_attempts_total", "outcome" => label).increment(1);
     let leased = leased.clone();
-    let settle =
+    let record =
         async move |tx: &WriteTx<'_>| mails::record_outcome(tx, &leased, &outcome, now).await;
-    if let Err(error) = service.database().write::<_, StorageError, _>("mails.settle", settle).await
+    if let Err(error) =
+        service.database().write::<_, StorageError, _>("mails.record_outcome", record).await
     {
         tracing::error!(
             %error,

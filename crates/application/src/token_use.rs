@@ -28,7 +28,7 @@ impl TokenUse {
         tokio::spawn(async move {
             let touch =
                 async move |tx: &WriteTx<'_>| tokens::record_use(tx, workspace, id, now).await;
-            let noted = database.write::<_, StorageError, _>("tokens.touch", touch).await;
+            let noted = database.write::<_, StorageError, _>("tokens.record_use", touch).await;
             if let Err(error) = noted {
                 tracing::debug!(%error, "a token's use could not be recorded");
             }

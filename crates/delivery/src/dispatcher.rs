@@ -185,17 +185,17 @@ impl<T, R> Dispatcher<T, R> {
         now: Timestamp,
     ) {
         self.is_store_busy = false;
-        let mut settling = std::mem::take(&mut self.recording);
+        let mut recording = std::mem::take(&mut self.recording);
         let newer = std::mem::take(&mut self.ended);
         for (webhook, result) in left {
             // The results of one webhook are interchangeable here.
-            let Some(place) = settling.iter().position(|(whose, _)| *whose == webhook) else {
+            let Some(place) = recording.iter().position(|(owner, _)| *owner == webhook) else {
                 continue;
             };
-            self.ended.push((settling.swap_remove(place), result));
+            self.ended.push((recording.swap_remove(place), result));
         }
         self.ended.extend(newer);
-        for (webhook, is_failing) in settling {
+        for (webhook, is_failing) in recording {
             self.remove_attempt(webhook, is_failing);
         }
         self.has_commit_signal |= more;
@@ -247,9 +247,9 @@ impl<T, R> Dispatcher<T, R> {
     fn remove_attempt(&mut self, webhook: WebhookId, is_failing: bool) {
         self.under_way.remove(is_failing);
         self.claimed.remove(is_failing);
-        if let Some(line) = self.queues.get_mut(&webhook) {
-            line.under_way -= 1;
-            if line.under_way == 0 && line.queued.is_empty() {
+        if let Some(queue) = self.queues.get_mut(&webhook) {
+            queue.under_way -= 1;
+            if queue.under_way == 0 && queue.queued.is_empty() {
                 self.queues.remove(&webhook);
             }
         }
@@ -278,9 +278,9 @@ impl<T, R> Dispatcher<T, R> {
     pub fn can_begin_more(&self) -> bool {
         let has_room = self.under_way.all < self.limits.attempts_max;
         let may_begin = |webhook: &WebhookId| {
-            self.queues.get(webhook).is_some_and(|line| {
-                line.queued.front().is_some_and(|job| {
-                    line.under_way < job.slots
+            self.queues.get(webhook).is_some_and(|queue| {
+                queue.queued.front().is_some_and(|job| {
+                    queue.under_way < job.slots
                         && !(job.is_failing
                             && self.under_way.failing >= self.limits.failing_attempts_max)
                 })
@@ -309,26 +309,26 @@ impl<T, R> Dispatcher<T, R> {
             }
             turns -= 1;
             let Some(webhook) = self.round_robin.pop_front() else { break };
-            let Some(line) = self.queues.get_mut(&webhook) else { continue };
-            line.is_scheduled = false;
-            let Some(job) = line.queued.front() else { continue };
+            let Some(queue) = self.queues.get_mut(&webhook) else { continue };
+            queue.is_scheduled = false;
+            let Some(job) = queue.queued.front() else { continue };
             if job.is_failing && self.under_way.failing >= self.limits.failing_attempts_max {
-                line.is_scheduled = true;
+                queue.is_scheduled = true;
                 self.round_robin.push_back(webhook);
                 continue;
             }
-            if line.under_way >= job.slots {
+            if queue.under_way >= job.slots {
                 // The webhook is queued again when one of its attempts ends.
                 continue;
             }
-            let Some(job) = line.queued.pop_front() else { continue };
+            let Some(job) = queue.queued.pop_front() else { continue };
             if after(now, self.limits.lease_margin) > job.lease_until {
                 // Its lease might end before the attempt does, and another node could begin a
                 // second attempt.
                 self.claimed.remove(job.is_failing);
                 released.push(job.payload);
             } else {
-                line.under_way += 1;
+                queue.under_way += 1;
                 self.under_way.add(job.is_failing);
                 actions.push(Action::Attempt(job));
             }
@@ -347,10 +347,10 @@ impl<T, R> Dispatcher<T, R> {
     /// Appends a webhook to the round-robin order. Returns true if it was not in it and has
     /// deliveries to begin.
     fn schedule(&mut self, webhook: WebhookId) -> bool {
-        let Some(line) = self.queues.get_mut(&webhook) else { return false };
-        let needs_one = !line.is_scheduled && !line.queued.is_empty();
+        let Some(queue) = self.queues.get_mut(&webhook) else { return false };
+        let needs_one = !queue.is_scheduled && !queue.queued.is_empty();
         if needs_one {
-            line.is_scheduled = true;
+            queue.is_scheduled = true;
             self.round_robin.push_back(webhook);
         }
         needs_one
@@ -359,8 +359,8 @@ impl<T, R> Dispatcher<T, R> {
     /// Removes all queued deliveries from the webhook queues.
     fn drain_queues(&mut self) -> Vec<T> {
         let mut left = Vec::new();
-        for line in self.queues.values_mut() {
-            for job in line.queued.drain(..) {
+        for queue in self.queues.values_mut() {
+            for job in queue.queued.drain(..) {
                 self.claimed.remove(job.is_failing);
                 left.push(job.payload);
             }
@@ -386,8 +386,8 @@ impl<T, R> Dispatcher<T, R> {
             claim_max: room(self.limits.claimed_max, healthy),
             failing_claim_max: room(self.limits.failing_claimed_max, self.claimed.failing),
             attempt_results: {
-                let (whose, results) = std::mem::take(&mut self.ended).into_iter().unzip();
-                self.recording = whose;
+                let (webhooks, results) = std::mem::take(&mut self.ended).into_iter().unzip();
+                self.recording = webhooks;
                 results
             },
         })

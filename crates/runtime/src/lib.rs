@@ -3,7 +3,7 @@
 //! - [`AdmissionQueue`] bounds the waiting tasks of one resource, such as a pool of connections.
 //! - [`MemoryBudget`] bounds the bytes of request bodies and responses in memory.
 //! - [`CpuPool`] runs CPU-bound work beside the threads that serve requests.
-//! - [`memory_limit`] returns the memory of the machine or container, for sizes of caches.
+//! - [`memory_limit()`] returns the memory of the machine or container, for sizes of caches.
 //! - [`lower_priority`] lets the threads of requests run before those of background work.
 
 mod admission_queue;

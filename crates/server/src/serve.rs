@@ -118,7 +118,7 @@ impl Server {
         app: &App,
         pipeline: &Pipeline,
         connections: &GracefulShutdown,
-        doors: &ConnectionLimiter,
+        limiter: &ConnectionLimiter,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
@@ -126,7 +126,7 @@ impl Server {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        if let Some(permit) = doors.acquire() {
+                        if let Some(permit) = limiter.acquire() {
                             serve_connection(stream, app, pipeline, connections, permit);
                         }
                     }
@@ -166,14 +166,14 @@ const REJECTED_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ConnectionLimiter {
     fn new(max: usize) -> Self {
-        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self { served: places(max), rejected: places(REJECTED_LIMIT) }
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self { served: permits(max), rejected: permits(REJECTED_LIMIT) }
     }
 
     fn acquire(&self) -> Option<ConnectionPermit> {
-        let enter = |is_refused, places: &Arc<Semaphore>| {
-            let place = Arc::clone(places).try_acquire_owned().ok()?;
-            Some(ConnectionPermit { is_rejected: is_refused, permit: place })
+        let enter = |is_rejected, permits: &Arc<Semaphore>| {
+            let permit = Arc::clone(permits).try_acquire_owned().ok()?;
+            Some(ConnectionPermit { is_rejected, permit })
         };
         enter(false, &self.served).or_else(|| enter(true, &self.rejected))
     }
@@ -184,14 +184,14 @@ fn serve_connection(
     app: &App,
     pipeline: &Pipeline,
     connections: &GracefulShutdown,
-    ConnectionPermit { is_rejected: is_refused, permit: place }: ConnectionPermit,
+    ConnectionPermit { is_rejected, permit }: ConnectionPermit,
 ) {
     // Responses are written whole. Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let header_size_limit = app.limits().header_size_limit;
-    let receive_timeout = if is_refused {
+    let receive_timeout = if is_rejected {
         app.limits().receive_timeout.min(REJECTED_TIMEOUT)
     } else {
         app.limits().receive_timeout
@@ -205,13 +205,13 @@ fn serve_connection(
         let (app, pipeline, socket) = (app.clone(), pipeline.clone(), socket.clone());
         async move {
             let mut request = request.map(Body::new);
-            let mut response = if is_refused {
+            let mut response = if is_rejected {
                 error_response::overloaded(&request, app.environment())
             } else {
                 request.extensions_mut().insert(socket.clone());
                 pipeline.handle(request).await
             };
-            if is_refused || app.is_draining() {
+            if is_rejected || app.is_draining() {
                 // Otherwise a request could arrive on a kept-alive connection while it is closed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -230,7 +230,7 @@ fn serve_connection(
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection ended early");
         }
-        drop(place);
+        drop(permit);
     });
 }
 

@@ -57,7 +57,7 @@ pub trait FieldValue: Sized {
     fn add_referenced(_: &mut Vec<(String, RefOr<Schema>)>) {}
 }
 
-/// A request body that [`body!`] declares.
+/// A request body, which the macro `body` declares.
 pub trait RequestBody: Sized {
     /// The identifier of the changed resource, or `()`.
     type Id: ResourceId;

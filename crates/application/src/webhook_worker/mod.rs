@@ -83,7 +83,7 @@ async fn run(service: Service, request_runtime: Handle) {
         request_runtime.spawn(async move { heartbeat_session.run_heartbeats().await });
     let request_runtime_for_close = request_runtime.clone();
     let (events, mut received_events) = mpsc::unbounded_channel();
-    let mut engine = WebhookWorker {
+    let mut worker = WebhookWorker {
         dispatcher: Dispatcher::new(DispatcherLimits::default(), environment.now()),
         sender: Arc::clone(service.sender()),
         service,
@@ -95,37 +95,37 @@ async fn run(service: Service, request_runtime: Handle) {
     };
     let mut idle_checked_at = Instant::now();
     let mut is_stopping = false;
-    while !engine.dispatcher.has_stopped() {
-        engine.perform_actions();
-        if engine.dispatcher.can_begin_more() {
+    while !worker.dispatcher.has_stopped() {
+        worker.perform_actions();
+        if worker.dispatcher.can_begin_more() {
             // Runs after the tasks that are ready by now.
             tokio::task::yield_now().await;
             while let Ok(event) = received_events.try_recv() {
-                engine.handle_event(event);
+                worker.handle_event(event);
             }
             continue;
         }
         let now = environment.now();
-        let wake_at = engine.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
+        let wake_at = worker.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
         // Bounds the sleep, in case the clock jumps.
         let pause = Duration::from_millis(u64::try_from(wake_at.unwrap_or(1_000)).unwrap_or(0))
             .min(Duration::from_secs(1));
         tokio::select! {
             Some(event) = received_events.recv() => {
-                engine.handle_event(event);
+                worker.handle_event(event);
                 while let Ok(event) = received_events.try_recv() {
-                    engine.handle_event(event);
+                    worker.handle_event(event);
                 }
             }
-            Ok(()) = commits.changed() => engine.dispatcher.commit_signalled(),
+            Ok(()) = commits.changed() => worker.dispatcher.commit_signalled(),
             _ = stop.wait_for(|stopping| *stopping), if !is_stopping => {
                 is_stopping = true;
-                engine.dispatcher.stop();
+                worker.dispatcher.stop();
             }
             () = tokio::time::sleep(pause) => {}
         }
         if idle_checked_at.elapsed() > IDLE_CHECK_INTERVAL {
-            engine.sender.close_idle_connections();
+            worker.sender.close_idle_connections();
             idle_checked_at = Instant::now();
         }
     }
@@ -167,7 +167,7 @@ impl WebhookWorker {
         for action in self.dispatcher.next_actions(now) {
             match action {
                 Action::Attempt(job) => self.attempt(job),
-                Action::StoreRequest(ask) => self.start_exchange(ask),
+                Action::StoreRequest(request) => self.start_exchange(request),
                 Action::Release(leased) => self.release_leases(leased),
             }
         }
@@ -179,8 +179,8 @@ impl WebhookWorker {
     fn handle_event(&mut self, event: WorkerEvent) {
         let now = self.service.environment().now();
         match event {
-            WorkerEvent::AttemptEnded { webhook, is_failing, result: settlement } => {
-                self.dispatcher.attempt_ended(webhook, is_failing, *settlement, now);
+            WorkerEvent::AttemptEnded { webhook, is_failing, result } => {
+                self.dispatcher.attempt_ended(webhook, is_failing, *result, now);
             }
             WorkerEvent::AttemptAbandoned { is_failing, leased } => {
                 self.dispatcher.attempt_abandoned(leased.webhook, is_failing);
@@ -201,26 +201,28 @@ impl WebhookWorker {
                 });
                 self.dispatcher.store_responded(jobs.collect(), unrecorded, more, now);
             }
-            WorkerEvent::StoreFailed(ask) => self.dispatcher.store_failed(ask, now),
+            WorkerEvent::StoreFailed(request) => self.dispatcher.store_failed(request, now),
         }
     }
 
-    fn start_exchange(&mut self, mut ask: StoreRequest<AttemptResult>) {
+    fn start_exchange(&mut self, mut request: StoreRequest<AttemptResult>) {
         if !self.session.is_valid() {
             // Results of attempts may still be recorded.
-            (ask.claim_max, ask.failing_claim_max) = (0, 0);
+            (request.claim_max, request.failing_claim_max) = (0, 0);
         }
-        let (service, events, turn) =
+        let (service, events, count) =
             (self.service.clone(), self.events.clone(), self.exchange_count);
-        let (front, session) = (Arc::clone(&self.scan_position), self.session.id());
-        self.exchange_count = turn.wrapping_add(1);
+        let (position, session) = (Arc::clone(&self.scan_position), self.session.id());
+        self.exchange_count = count.wrapping_add(1);
         self.request_runtime.spawn(async move {
             let event =
-                match store_exchange::run_exchange(&service, &front, session, ask, turn).await {
+                match store_exchange::run_exchange(&service, &position, session, request, count)
+                    .await
+                {
                     Ok(exchange) => WorkerEvent::StoreResponded(exchange),
-                    Err((error, ask)) => {
+                    Err((error, request)) => {
                         tracing::warn!(%error, "deliveries could not be recorded or claimed");
-                        WorkerEvent::StoreFailed(ask)
+                        WorkerEvent::StoreFailed(request)
                     }
                 };
             // The receiver is dropped only when the program ends.
@@ -260,9 +262,7 @@ impl WebhookWorker {
                 result = attempt(&service, &sender, &leased) => Some(Box::new(result)),
             };
             let _ = events.send(match attempted {
-                Some(settlement) => {
-                    WorkerEvent::AttemptEnded { webhook, is_failing, result: settlement }
-                }
+                Some(result) => WorkerEvent::AttemptEnded { webhook, is_failing, result },
                 None => WorkerEvent::AttemptAbandoned { is_failing, leased: Box::new(leased) },
             });
         });
@@ -340,10 +340,10 @@ fn log_failing(
 /// Returns the label of an attempt in metrics.
 fn metric_label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
     match (outcome, &attempt.error) {
-        (AttemptOutcome::Accepted, _) => "taken",
+        (AttemptOutcome::Accepted, _) => "succeeded",
         (AttemptOutcome::Gone, _) => "gone",
         (AttemptOutcome::Failed { .. }, Some(error)) => error.code(),
-        (AttemptOutcome::Failed { .. }, None) => "refused",
+        (AttemptOutcome::Failed { .. }, None) => "rejected",
     }
 }
 

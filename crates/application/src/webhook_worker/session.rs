@@ -109,7 +109,7 @@ impl DeliverySession {
             match self.service.database().heartbeat(&self.id(), &node).await {
                 Ok(heartbeat) if heartbeat.is_superseded => {
                     tracing::warn!(
-                        "other nodes declared this node dead and took over its deliveries"
+                        "the session of this node has expired, and other nodes took over its deliveries"
                     );
                     self.set_valid_until(sent);
                     let state = open(&self.service).await;
@@ -150,12 +150,12 @@ impl DeliverySession {
 
     /// Releases the leases of dead sessions in a task, one session after another, so that
     /// heartbeats are not delayed.
-    fn release_dead_session(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
-        if dead.is_empty() || burying.as_ref().is_some_and(|burying| !burying.is_finished()) {
+    fn release_dead_session(&self, releasing: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
+        if dead.is_empty() || releasing.as_ref().is_some_and(|releasing| !releasing.is_finished()) {
             return;
         }
         let service = self.service.clone();
-        *burying = Some(tokio::spawn(async move {
+        *releasing = Some(tokio::spawn(async move {
             for one in dead {
                 release_dead_session(&service, one).await;
             }
@@ -203,13 +203,19 @@ impl LateSessions {
 
 async fn release_dead_session(service: &Service, dead: DeadSession) {
     let environment = service.environment().clone();
-    let bury = async move |tx: &WriteTx<'_>| {
+    let release = async move |tx: &WriteTx<'_>| {
         delivery_queue::delete_dead_session(tx, &dead, environment.now()).await
     };
-    match service.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
+    match service
+        .database()
+        .write::<_, StorageError, _>("deliveries.release_dead_session", release)
+        .await
+    {
         Ok(0) => {}
-        Ok(count) => tracing::info!(count, "deliveries of a dead node are sent again"),
-        Err(error) => tracing::debug!(%error, "deliveries of a dead node could not be released"),
+        Ok(count) => tracing::info!(count, "deliveries of an expired session are sent again"),
+        Err(error) => {
+            tracing::debug!(%error, "deliveries of an expired session could not be released");
+        }
     }
 }
 

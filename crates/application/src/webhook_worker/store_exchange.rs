@@ -138,14 +138,14 @@ async fn exchange(
 /// that are not recorded yet.
 async fn record_results(
     tx: &WriteTx<'_>,
-    lines: &mut LockedQueues,
+    queues: &mut LockedQueues,
     environment: &Environment,
     key: &SecretKey,
     results: &[AttemptResult],
     now: Timestamp,
 ) -> Result<Vec<AttemptResult>, Error> {
     let random = || environment.random_fraction();
-    let settled = delivery_queue::record_results(tx, lines, results, now, random).await?;
+    let settled = delivery_queue::record_results(tx, queues, results, now, random).await?;
     for receiver in settled.receivers {
         operations::deliveries::apply_receiver_state(tx, environment, key, receiver).await?;
     }
@@ -155,7 +155,7 @@ async fn record_results(
 /// Fans out events into deliveries. Returns true if more may be left.
 async fn fan_out(
     tx: &WriteTx<'_>,
-    lines: &mut LockedQueues,
+    queues: &mut LockedQueues,
     scan_position: &ScanPosition,
     environment: &Environment,
     now: Timestamp,
@@ -163,13 +163,13 @@ async fn fan_out(
     let mut fanned_out = 0;
     while fanned_out < FAN_OUT_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
-        let max = match (lines.has_read_ahead(), tx.is_contended()) {
+        let max = match (queues.has_read_ahead(), tx.is_contended()) {
             // All work that is left belongs to queues that are not locked.
             (true, _) => FAN_OUT_MAX,
             (false, true) => CONTENDED_FAN_OUT_STEP,
             (false, false) => FAN_OUT_STEP,
         };
-        if !delivery_queue::fan_out(tx, lines, scan_position, new_id, max, now).await? {
+        if !delivery_queue::fan_out(tx, queues, scan_position, new_id, max, now).await? {
             return Ok(false);
         }
         fanned_out += max;

@@ -20,12 +20,12 @@ pub(crate) async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authen
     if let Some(cached) = app.token_cache().get(database, &hash) {
         return Ok(Some(cached));
     }
-    let moment = database.data_version();
+    let version = database.data_version();
     let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
     let found = database.read_row::<_, Error, _>("tokens.find_by_hash", read).await?;
     let found = found.map(Arc::new);
     if let Some(found) = &found {
-        app.token_cache().insert(database, hash, moment, found);
+        app.token_cache().insert(database, hash, version, found);
     }
     Ok(found)
 }

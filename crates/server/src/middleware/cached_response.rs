@@ -35,16 +35,16 @@ pub(crate) async fn look_up(app: &App, request: &mut Request) -> Option<Response
         return look_up_by_generation(app, request, route).await;
     }
     // The data version precedes the lookup, so a valid response is no older than the request.
-    let moment = app.database().data_version()?;
+    let version = app.database().data_version()?;
     let key = RequestKey::of(request)?;
     let now = app.environment().now();
     if let Some(cached) = app.response_cache().get(&key)
-        && let Some(token) = cached.valid_for()
+        && let Some(token) = cached.token_if_valid()
         && !token.has_expired(now)
     {
         return Some(respond(app, request, route, &cached, &token.authentication, now));
     }
-    let pending = app.response_cache().pending(&key, ReadAfter::Moment(moment));
+    let pending = app.response_cache().pending(&key, ReadAfter::Version(version));
     add_pending(request, pending);
     None
 }

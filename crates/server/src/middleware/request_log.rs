@@ -102,9 +102,9 @@ pub(crate) fn log_cached(
 fn log(method: &Method, path: &str, route: &str, status: StatusCode, duration: Duration) {
     let (status, ms) = (status.as_u16(), duration.as_secs_f64() * 1_000.0);
     if status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
-        tracing::warn!(%method, path, route, status, ms, "answered");
+        tracing::warn!(%method, path, route, status, ms, "request completed");
     } else {
-        tracing::debug!(%method, path, route, status, ms, "answered");
+        tracing::debug!(%method, path, route, status, ms, "request completed");
     }
 }
 

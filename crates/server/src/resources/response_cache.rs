@@ -140,9 +140,9 @@ pub(crate) struct CachedResponse {
 #[derive(Debug)]
 enum Validity {
     /// A data version, which is compared in memory.
-    Moment {
+    Version {
         token: Arc<CachedToken>,
-        moment: DataVersion,
+        version: DataVersion,
         /// The piece, for a response that shows a single one.
         piece: Option<ContentPieceId>,
     },
@@ -152,11 +152,11 @@ enum Validity {
 
 impl CachedResponse {
     /// Returns the token of a response that is valid by its data version.
-    pub(crate) fn valid_for(&self) -> Option<&CachedToken> {
-        let Validity::Moment { token, moment, piece } = &self.validity else { return None };
+    pub(crate) fn token_if_valid(&self) -> Option<&CachedToken> {
+        let Validity::Version { token, version, piece } = &self.validity else { return None };
         let is_valid = match *piece {
-            Some(piece) => token.last_change.piece_is_unchanged_since(piece, *moment),
-            None => token.last_change.is_unchanged_since(*moment),
+            Some(piece) => token.last_change.piece_is_unchanged_since(piece, *version),
+            None => token.last_change.is_unchanged_since(*version),
         };
         is_valid.then_some(token)
     }
@@ -222,7 +222,7 @@ pub(crate) struct PendingEntry {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ReadAfter {
     /// The data version.
-    Moment(DataVersion),
+    Version(DataVersion),
     /// The generation of the workspace.
     Generation(Generation),
 }
@@ -277,10 +277,10 @@ impl ResponseCache {
         let Some(entries) = &self.entries else { return response };
         let validity = match read_after {
             ReadAfter::Generation(generation) => Validity::Generation(generation),
-            ReadAfter::Moment(moment) => {
+            ReadAfter::Version(version) => {
                 // A token that is no longer current may be older than the response.
                 let Some(token) = tokens.current(&key.token) else { return response };
-                Validity::Moment { token, moment, piece: piece_of(&key.target) }
+                Validity::Version { token, version, piece: piece_of(&key.target) }
             }
         };
         let limit = usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX);

@@ -20,13 +20,13 @@ pub(crate) struct TokenCache(Cache<TokenHash, Arc<CachedToken>>);
 pub(crate) struct CachedToken {
     pub(crate) authentication: Arc<Authentication>,
     pub(crate) last_change: LastModified,
-    moment: DataVersion,
+    version: DataVersion,
 }
 
 impl CachedToken {
     /// Returns true if no access right of the workspace changed since the token was read.
     pub(crate) fn is_current(&self) -> bool {
-        self.last_change.permissions_are_unchanged_since(self.moment)
+        self.last_change.permissions_are_unchanged_since(self.version)
     }
 
     /// Returns true if the token has expired at `now`.
@@ -57,15 +57,15 @@ impl TokenCache {
         &self,
         database: &Database,
         hash: TokenHash,
-        moment: Option<DataVersion>,
+        version: Option<DataVersion>,
         authentication: &Arc<Authentication>,
     ) {
         let last_change = database.last_modified(authentication.workspace);
-        let Some((moment, last_change)) = moment.zip(last_change) else { return };
-        if self.0.get(&hash).is_some_and(|cached| cached.moment > moment) {
+        let Some((version, last_change)) = version.zip(last_change) else { return };
+        if self.0.get(&hash).is_some_and(|cached| cached.version > version) {
             return;
         }
         let authentication = Arc::clone(authentication);
-        self.0.insert(hash, Arc::new(CachedToken { authentication, last_change, moment }));
+        self.0.insert(hash, Arc::new(CachedToken { authentication, last_change, version }));
     }
 }

@@ -40,16 +40,16 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
-    let (reader, bytes) = (app.clone(), body.bytes.clone());
+    let (own_app, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
-    let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
-    let ParsedPiece { new, mut fields, losses } = draft;
+    let draft = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
+    let ParsedPiece { new, mut fields, warnings } = draft;
     fields.add_issues(query.into_issues());
     let new = request::finish(actor.caller(), fields, new).await?;
     if is_dry {
         let content = RawValue::from_string(new.content.clone()).expect("a tree is JSON");
         content_pieces::create_dry(actor.caller(), new).await?;
-        let body = DryRunBody::new(&content, &losses);
+        let body = DryRunBody::new(&content, &warnings);
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
     let respond = Respond::new(move |stored: &StoredPiece| {
@@ -67,7 +67,7 @@ pub(super) struct ParsedPiece {
     pub(super) new: Parsed<NewContentPiece>,
     pub(super) fields: Fields,
     /// The conversion warnings of the content. They are collected for dry runs only.
-    losses: Vec<ConversionWarning>,
+    warnings: Vec<ConversionWarning>,
 }
 
 pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
@@ -75,10 +75,10 @@ pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
     let description = fields.optional("description");
     let description = description.and_then(|html| input::description(&mut fields, html));
     let piece = NewPieceFields::parse(&mut fields);
-    let mut losses = Vec::new();
+    let mut warnings = Vec::new();
     let content = fields
         .optional("content")
-        .and_then(|html| input::content(app, &mut fields, html, reports.then_some(&mut losses)));
+        .and_then(|html| input::content(app, &mut fields, html, reports.then_some(&mut warnings)));
     let new = piece.and_then(|piece| {
         let References(tags) = piece.tags;
         let References(members) = piece.members;
@@ -102,5 +102,5 @@ pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
             content: content?.unwrap_or_else(|| Tree::empty().to_json()),
         })
     });
-    ParsedPiece { new, fields, losses }
+    ParsedPiece { new, fields, warnings }
 }

@@ -56,8 +56,8 @@ pub(crate) async fn handle(
         let invalid = Invalid::new("unsupported", "is supported only for a single piece");
         query.add_issue("dryRun", &invalid);
     }
-    let (reader, bytes) = (app.clone(), body.bytes.clone());
-    let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
+    let (own_app, bytes) = (app.clone(), body.bytes.clone());
+    let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&own_app, body)).await?;
     fields.add_issues(query.into_issues());
     let new = finish(actor.caller(), fields, drafts).await?;
     let respond = Respond::new(|stored: &Vec<StoredPiece>| {

@@ -83,7 +83,7 @@ impl ResponseFormat {
         self,
         app: &App,
         pieces: Vec<(ContentPiece, Option<String>)>,
-        space: WorkspaceReservation,
+        reservation: WorkspaceReservation,
         field: &'static str,
     ) -> Result<(Vec<RenderedPiece>, WorkspaceReservation), Problem> {
         let size =
@@ -101,7 +101,7 @@ impl ResponseFormat {
                     .ok_or_else(|| Rejection::response_too_large(field, most).into())
             };
             let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
-            Ok((shown?, space))
+            Ok((shown?, reservation))
         };
         app.run_by_size(size, show).await?
     }

@@ -35,18 +35,18 @@ pub(super) fn description(
 
 /// Converts the content's HTML to a tree, and returns the tree as JSON.
 ///
-/// With `losses`, collects the conversion warnings as well.
+/// With `warnings`, collects the conversion warnings as well.
 pub(super) fn content(
     app: &App,
     fields: &mut Fields,
     html: Option<HtmlText>,
-    losses: Option<&mut Vec<ConversionWarning>>,
+    warnings: Option<&mut Vec<ConversionWarning>>,
 ) -> Parsed<Option<String>> {
     let Some(HtmlText(html)) = html else { return Ok(None) };
-    match app.content_from_html(&html, losses.is_some()) {
-        Ok((tree, lost)) => {
-            if let Some(losses) = losses {
-                *losses = lost;
+    match app.content_from_html(&html, warnings.is_some()) {
+        Ok((tree, found)) => {
+            if let Some(warnings) = warnings {
+                *warnings = found;
             }
             Ok(Some(tree))
         }

@@ -137,8 +137,8 @@ pub(crate) async fn handle(
     let PiecePage { pieces: listed, referenced, next } = page;
     let next = next.map(|position| cursor_text(sort, &position));
     let size = listed.iter().map(viewed_size).sum();
-    let space = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, space) = format.render(&app, listed, space, "perPage").await?;
+    let reservation = large_response::reserve(&app, actor.workspace, size)?;
+    let (shown, reservation) = format.render(&app, listed, reservation, "perPage").await?;
     let write = |out: &mut ResponseBuffer| {
         out.write_all(b"[")?;
         for (index, piece) in shown.iter().enumerate() {
@@ -149,9 +149,9 @@ pub(crate) async fn handle(
         }
         out.write_all(b"]")
     };
-    let made = large_response::written(&app, space, write)?
+    let json = large_response::written(&app, reservation, write)?
         .ok_or_else(|| Rejection::response_too_large("perPage", page_max))?;
-    let mut response = response::reserved_resource(0, made);
+    let mut response = response::reserved_resource(0, json);
     page_links::link_next(&mut response, &query, next.as_deref());
     Ok(response)
 }

@@ -46,14 +46,15 @@ pub(crate) async fn get(
     let PieceView { piece: viewed, referenced } =
         content_pieces::get(&caller, id.get()?, variant, content).await?;
     let size = viewed_size(&viewed);
-    let space = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, space) = format.render(&app, vec![viewed], space, "contentFormat").await?;
+    let reservation = large_response::reserve(&app, actor.workspace, size)?;
+    let (shown, reservation) =
+        format.render(&app, vec![viewed], reservation, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let made = large_response::written(&app, space, |out| one.write_json(&referenced, out))?;
-    let made = made.ok_or_else(|| {
+    let json = large_response::written(&app, reservation, |out| one.write_json(&referenced, out))?;
+    let json = json.ok_or_else(|| {
         Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
     })?;
-    Ok(response::reserved_resource(one.piece.version, made))
+    Ok(response::reserved_resource(one.piece.version, json))
 }
 
 /// Delete a content piece

@@ -43,9 +43,9 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
-    let (reader, size) = (app.clone(), body.bytes.len());
-    let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
-    let ParsedPieceUpdate { update, mut fields, losses } = draft;
+    let (own_app, size) = (app.clone(), body.bytes.len());
+    let draft = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
+    let ParsedPieceUpdate { update, mut fields, warnings } = draft;
     fields.add_issues(query.into_issues());
     let (id, variant, change) = request::finish(actor.caller(), fields, update).await?;
     let variant = variant.map(RequestedId::get).transpose()?;
@@ -60,11 +60,11 @@ pub(crate) async fn handle(
     if is_dry {
         let content = content_pieces::update_dry(actor.caller(), update, expected).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
-        let body = DryRunBody::new(&content, &losses);
+        let body = DryRunBody::new(&content, &warnings);
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
-    let kept = content_pieces::update(actor.caller(), update, expected).await?;
-    Ok(response::updated(prefer, kept.piece.version, &kept.body()))
+    let updated = content_pieces::update(actor.caller(), update, expected).await?;
+    Ok(response::updated(prefer, updated.piece.version, &updated.body()))
 }
 
 /// The parsed request body.
@@ -73,7 +73,7 @@ struct ParsedPieceUpdate {
     update: Parsed<(Option<ContentPieceId>, Option<RequestedId<VariantRef>>, PieceChange)>,
     fields: Fields,
     /// The conversion warnings of the content. They are collected for dry runs only.
-    losses: Vec<ConversionWarning>,
+    warnings: Vec<ConversionWarning>,
 }
 
 /// The change of a piece.
@@ -98,10 +98,10 @@ fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPieceUpdate {
         None => Ok(None),
     });
     let piece = PieceFieldsChange::parse(&mut fields);
-    let mut losses = Vec::new();
+    let mut warnings = Vec::new();
     let content = fields.clearable("content").and_then(|html| match html {
         Some(html) => {
-            input::content(app, &mut fields, html, reports.then_some(&mut losses)).map(Some)
+            input::content(app, &mut fields, html, reports.then_some(&mut warnings)).map(Some)
         }
         None => Ok(None),
     });
@@ -128,5 +128,5 @@ fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPieceUpdate {
     });
     let variant = variant.map(|name| name.map(|name| RequestedId::new(name.parse().ok())));
     let update = id.and_then(|id| Ok((id, variant?, change?)));
-    ParsedPieceUpdate { update, fields, losses }
+    ParsedPieceUpdate { update, fields, warnings }
 }

@@ -63,29 +63,29 @@ struct Parameters {
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,
-    follow: StreamRequest,
+    request: StreamRequest,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let after = query.integer("after", 0, i64::MAX);
     let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
     query.finish()?;
     let workspace = actor.workspace;
-    if follow.is_wanted {
-        let after = follow.last_event_id.or(after);
+    if request.is_wanted {
+        let after = request.last_event_id.or(after);
         let after = events::start_sequence(actor.caller(), after).await?;
-        return stream::open(&app, actor.into_authentication(), after, follow);
+        return stream::open(&app, actor.into_authentication(), after, request);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
     let bytes = app.limits().response_size_limit;
-    let part = events::list(actor.caller(), after, max, bytes).await?;
-    let size = part.seen.iter().map(|seen| seen.json.get().len()).sum();
-    let space = large_response::reserve(&app, workspace, size)?;
-    let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
-    let made = large_response::json(&app, space, &envelopes)?
+    let page = events::list(actor.caller(), after, max, bytes).await?;
+    let size = page.seen.iter().map(|seen| seen.json.get().len()).sum();
+    let reservation = large_response::reserve(&app, workspace, size)?;
+    let envelopes: Vec<_> = page.seen.iter().map(|seen| &seen.json).collect();
+    let json = large_response::json(&app, reservation, &envelopes)?
         .ok_or_else(|| Rejection::response_too_large("perPage", bytes))?;
-    let mut response = response::reserved_resource(0, made);
-    if part.more {
-        let next = query.uri_with("after", &part.looked_up_to.to_string());
+    let mut response = response::reserved_resource(0, json);
+    if page.more {
+        let next = query.uri_with("after", &page.looked_up_to.to_string());
         page_links::link_to(&mut response, &next);
     }
     Ok(response)

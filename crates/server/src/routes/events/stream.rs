@@ -103,7 +103,7 @@ pub(super) fn open(
     app: &App,
     reader: Authentication,
     after: i64,
-    follow: StreamRequest,
+    request: StreamRequest,
 ) -> Result<Response, Problem> {
     let Some(permit) = app.stream_permit(reader.workspace) else {
         let detail = "too many event streams are open: retry later, or read pages";
@@ -117,7 +117,7 @@ pub(super) fn open(
         commits: app.database().subscribe_to_commits(),
         stopping: app.stopping(),
         closed: Box::pin(async move {
-            match follow.socket {
+            match request.socket {
                 Some(socket) => socket.closed().await,
                 None => std::future::pending().await,
             }
@@ -180,11 +180,11 @@ impl EventStream {
             EVENTS_PER_READ,
             READ_BYTES_MAX,
         );
-        let Some((reader, part)) = followed.await? else { return Ok(None) };
-        let moved = part.looked_up_to > self.after;
+        let Some((reader, page)) = followed.await? else { return Ok(None) };
+        let moved = page.looked_up_to > self.after;
         self.reader = reader;
-        self.after = part.looked_up_to;
-        self.ready.extend(part.seen);
+        self.after = page.looked_up_to;
+        self.ready.extend(page.seen);
         Ok(Some(moved))
     }
 }
