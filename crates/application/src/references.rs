@@ -41,8 +41,8 @@ pub async fn find(
 /// The limit of cached tags, and of members.
 const CACHE_CAPACITY: usize = 10_000;
 
-/// The tags and members of recent reads. An entry is valid while its workspace has no change that
-/// affects more than one piece.
+/// The tags and members of recent reads. An entry is valid until a change in its workspace affects
+/// more than one piece, such as a change of a tag or member.
 #[derive(Debug)]
 pub(crate) struct ReferenceCache {
     tags: Cache<(WorkspaceId, TagId), CachedRow<Tag>>,
@@ -58,15 +58,16 @@ struct CachedRow<T> {
 
 /// The state of the database before a read.
 #[derive(Debug)]
-pub(crate) struct ReadState {
+pub(crate) struct StateBeforeRead {
     version: DataVersion,
     last_modified: LastModified,
 }
 
-impl ReadState {
-    /// Returns the state of a workspace, or `None` where each comparison would take a query.
+impl StateBeforeRead {
+    /// Returns the state of a workspace, or `None` on PostgreSQL, where each comparison would need a
+    /// query.
     pub(crate) fn of(database: &Database, workspace: WorkspaceId) -> Option<Self> {
-        // The version precedes the read, so a cached row is no older than the request.
+        // The version is read before the rows, so each row is at least as new as its version.
         let version = database.data_version()?;
         Some(Self { version, last_modified: database.last_modified(workspace)? })
     }
@@ -86,7 +87,7 @@ impl ReferenceCache {
     /// Like [`of_pieces`], but reads only rows that are not in the cache.
     pub(crate) async fn of_pieces<'p>(
         &self,
-        state: Option<&ReadState>,
+        state: Option<&StateBeforeRead>,
         tx: &Tx<'_>,
         workspace: WorkspaceId,
         pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,

@@ -25,7 +25,9 @@ fn limit_of_groups(root: &Path, groups: &str) -> Option<u64> {
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let (root, file) = match controllers {
             "" => (root.to_owned(), "memory.max"),
-            "memory" => (root.join("memory"), "memory.limit_in_bytes"),
+            _ if controllers.split(',').any(|controller| controller == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
             _ => return None,
         };
         let own = root.join(path.trim_start_matches('/'));
@@ -55,7 +57,7 @@ mod tests {
         assert_eq!(limit("0::/a/b\n"), Some(2_147_483_648));
         assert_eq!(limit("0::/\n"), None);
         assert_eq!(limit("0::/elsewhere\n"), None);
-        assert_eq!(limit("5:cpu:/c\n4:memory:/c\n0::/a\n"), Some(1_073_741_824));
+        assert_eq!(limit("5:cpu:/c\n4:cpuset,memory:/c\n0::/a\n"), Some(1_073_741_824));
         assert_eq!(limit("not a group"), None);
         fs::remove_dir_all(&root).unwrap();
     }

@@ -3,8 +3,8 @@
 //! [`provide`] is the entry point. It uses the server that the user names, or finds the programs
 //! ([`find`]), or fetches them ([`install`]). Then it starts a server of its own ([`server`]) in a
 //! directory of its own ([`scratch`]), as a user other than root ([`privileges`]). A server is
-//! stopped when its [`Server`] is dropped. If its command was killed with SIGKILL, the next start
-//! stops the server.
+//! stopped when its [`TemporaryServer`] is dropped. If its command was killed with SIGKILL, the
+//! next start stops the server.
 //!
 //! The machine's other servers are never touched, and no setting outside the directory is changed.
 
@@ -22,7 +22,7 @@ use std::{env, ffi::OsString};
 
 use anyhow::{Context, Error, Result};
 
-pub(crate) use server::Server;
+pub(crate) use server::TemporaryServer;
 
 /// The variable that holds a server's address for the tests.
 const URL_VARIABLE: &str = "GALLEY_TEST_POSTGRES_URL";
@@ -44,7 +44,7 @@ pub(crate) enum Provision {
     /// The server that the user named, used as it is.
     Given(String),
     /// A server of our own, which runs until this is dropped.
-    Started(Server),
+    Started(TemporaryServer),
     /// No server is available. The error tells the user how to resolve it.
     Missing(Error),
 }
@@ -80,14 +80,14 @@ pub(crate) fn provide() -> Provision {
     start().map_or_else(Provision::Missing, Provision::Started)
 }
 
-fn start() -> Result<Server> {
+fn start() -> Result<TemporaryServer> {
     let account = privileges::Account::choose()?;
     if let Some(binaries) = find::find(&account)? {
-        return Server::start(&binaries, &account);
+        return TemporaryServer::start(&binaries, &account);
     }
     install::install(&account).context(NOT_FOUND)?;
     // The packages create a user of their own, which may not have existed before.
     let account = privileges::Account::choose()?;
     let binaries = find::find(&account)?.context(UNUSABLE)?;
-    Server::start(&binaries, &account)
+    TemporaryServer::start(&binaries, &account)
 }

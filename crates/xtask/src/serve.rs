@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 
 use crate::{
     child,
-    postgres::{self, Provision, Server},
+    postgres::{self, Provision, TemporaryServer},
     signals::Signals,
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
     }
 }
 
-fn wait(mut server: Server, signals: &Signals) -> Result<ExitCode> {
+fn wait(mut server: TemporaryServer, signals: &Signals) -> Result<ExitCode> {
     eprintln!("Ctrl-C stops the server and removes its data.");
     while signals.received().is_none() {
         if !server.is_running() {

@@ -70,10 +70,12 @@ pub(crate) fn camel_case(name: &str) -> String {
 ///
 /// | mode | in a new resource | in a change |
 /// |---|---|---|
-/// | `required` | must be present | replaces the value |
+/// | `required` | must be present | replaces the value; null is an error |
 /// | `optional` | may be absent or null | null clears the value |
-/// | `defaulted` | may be absent or null | replaces the value |
-/// | `overridable` | must be present | replaces the value; null clears it in a variant |
+/// | `defaulted` | may be absent or null | replaces the value; null is an error |
+/// | `overridable` | must be present | as `required`; in a variant null removes the override |
+///
+/// In a change, an absent field leaves the value unchanged.
 macro_rules! mode {
     (id) => { () };
     (id $id:ident) => { $id };
@@ -107,7 +109,7 @@ macro_rules! mode {
 }
 
 /// Declares a request body: `new` for a new resource, `change` for a change. The fields after
-/// `also` are described only; handlers parse them themselves.
+/// `also` are in the schema only; handlers parse them.
 macro_rules! body {
     (
         $(#[doc = $about:expr])* $kind:ident $name:ident $(as $schema_name:literal)? $(of $id:ident)? {
@@ -183,7 +185,8 @@ macro_rules! body {
     };
 }
 
-/// Declares the bodies of a new resource and of a change of it, which have the same fields.
+/// Declares the bodies of a new resource and of a change of it, which have the same fields. Those
+/// after `also_in_change` are in the schema of the change only.
 macro_rules! bodies {
     (
         $(#[doc = $new_about:expr])* $new:ident $(as $new_name:literal)?,

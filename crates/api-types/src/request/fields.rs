@@ -11,7 +11,7 @@ use crate::problem::{Issue, Step};
 /// The result of parsing a field. The error states that an issue was recorded.
 pub type Parsed<T> = Result<T, IssueRecorded>;
 
-/// The mark of a value that is missing because an issue was recorded.
+/// States that a field has no value, because an issue was recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct IssueRecorded;
 
@@ -26,20 +26,20 @@ pub enum Reference {
 }
 
 /// The references of a request, each with the path of its field.
-pub type PathsOfReferences = Vec<(Vec<Step>, Reference)>;
+pub type ReferencesWithPaths = Vec<(Vec<Step>, Reference)>;
 
 /// The fields of a JSON object that are not parsed yet, with the issues and references so far.
 #[derive(Debug, Default)]
 pub struct Fields {
     object: Map<String, Value>,
     issues: Vec<Issue>,
-    references: PathsOfReferences,
+    references: ReferencesWithPaths,
     accepts_null_overrides: bool,
 }
 
 /// The type of a field: its parser and its schema.
 pub trait FieldValue: Sized {
-    /// True if an empty text counts as absent in a field that may be absent.
+    /// True if an empty text counts as an absent field, except in required fields.
     const EMPTY_IS_ABSENT: bool = false;
 
     /// Parses a value, or records an issue.
@@ -68,7 +68,8 @@ pub trait RequestBody: Sized {
 
 /// The identifier of the resource that a change names.
 pub trait ResourceId: Sized {
-    /// Parses the field `id`. A malformed one is `None`, like one of no resource.
+    /// Parses the field `id`. A malformed one is `None`, so that it gets the same 404 as the id of an
+    /// absent resource.
     fn parse_id(fields: &mut Fields) -> Parsed<Option<Self>>;
 }
 
@@ -93,7 +94,7 @@ impl Fields {
         }
     }
 
-    /// Parses a field that may be absent or null.
+    /// Parses a field that may be absent or null. An empty text may count as absent.
     pub fn optional<T: FieldValue>(&mut self, name: &str) -> Parsed<Option<T>> {
         self.clearable(name).map(Option::flatten)
     }
@@ -124,7 +125,7 @@ impl Fields {
         self.replacement(name).map(|value| value.map(Some))
     }
 
-    /// Allows null in overridable fields, as the piece's own values then apply.
+    /// Allows null in overridable fields: the body changes a variant, where null removes an override.
     pub fn accept_null_overrides(&mut self) {
         self.accepts_null_overrides = true;
     }
@@ -168,7 +169,7 @@ impl Fields {
     }
 
     /// Returns the issues and the references so far.
-    pub fn into_findings(self) -> (Vec<Issue>, PathsOfReferences) {
+    pub fn into_issues_and_references(self) -> (Vec<Issue>, ReferencesWithPaths) {
         (self.issues, self.references)
     }
 }

@@ -20,7 +20,7 @@ use crate::schemas;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct References<T>(pub Vec<T>);
 
-/// An identifier whose references can be listed.
+/// A type of identifier that lists in bodies may contain.
 pub trait ListedId: FieldValue + Copy + Eq + Hash {
     /// The schema of an item, which has a name.
     type Item: ToSchema;
@@ -90,7 +90,7 @@ impl FieldValue for GroupLimit {
     }
 }
 
-/// The limit of permissions in a list. It leaves room for each of them several times.
+/// The limit of permissions in a list. It exceeds their number, as repeats are accepted.
 const PERMISSIONS_LIMIT: usize = 100;
 
 impl FieldValue for PermissionSet {
@@ -119,7 +119,8 @@ impl FieldValue for PermissionSet {
 /// The limit on objects in a list.
 pub const OBJECTS_LIMIT: usize = 100;
 
-/// Objects that are bodies of their own. Their issues are prefixed with their places.
+/// Objects that the handler parses, each as a body of type `B`. Their issues get the path of the
+/// item.
 #[derive(Debug, Clone)]
 pub struct Objects<B>(pub Vec<Map<String, Value>>, PhantomData<B>);
 

@@ -1,4 +1,4 @@
-//! Request bodies: one declaration is an operation's argument, its parser and its schema.
+//! Request bodies. One declaration gives the struct that operations take, its parser and its schema.
 //!
 //! A parser reads every field and records an issue for each invalid one, so that one response lists
 //! all issues.
@@ -10,7 +10,7 @@ mod values;
 
 pub(crate) use body::{add_field, bodies, body, camel_case, mode, text_of};
 pub use fields::{
-    FieldContext, FieldValue, Fields, IssueRecorded, Parsed, PathsOfReferences, Reference,
+    FieldContext, FieldValue, Fields, IssueRecorded, Parsed, Reference, ReferencesWithPaths,
     RequestBody, ResourceId,
 };
 pub use lists::{GroupLimit, OBJECTS_LIMIT, Objects, References};

@@ -50,7 +50,8 @@ pub(crate) fn schema_of<T: PartialSchema>() -> Schema {
     }
 }
 
-/// Implements [`FieldValue`] for texts, by a parser and a schema.
+/// Implements [`FieldValue`] for texts, by a parser and a schema. `true` sets `EMPTY_IS_ABSENT`, and
+/// `or f` names the function that returns the schema with null.
 macro_rules! texts {
     ($($type:ty $(, $empty_is_absent:literal $(or $nullable:ident)?)?: $parse:expr, $schema:expr;)*) => {$(
         impl FieldValue for $type {
@@ -90,7 +91,7 @@ texts! {
     SourceHash: SourceHash::parse, source_hash();
     String: Ok, text();
     TagLabel: TagLabel::parse, name();
-    Timestamp, true or clearable_time: time, given_time();
+    Timestamp, true or clearable_time: time, time_schema();
     Title: Title::parse, up_to(1_024).min_length(Some(1));
     TokenName: TokenName::parse, name();
     Username: Username::parse, schema_of::<schemas::Username>();
@@ -103,11 +104,11 @@ texts! {
     WorkspaceName: WorkspaceName::parse, name();
 }
 
-/// A description of a client, not yet sanitised.
+/// A description as the client sent it, not yet sanitised.
 #[derive(Debug, Clone)]
 pub struct DescriptionHtml(pub String);
 
-/// HTML of a client, not yet converted.
+/// HTML as the client sent it, not yet converted.
 #[derive(Debug, Clone)]
 pub struct HtmlText(pub String);
 
@@ -132,7 +133,7 @@ fn time(text: String) -> Result<Timestamp, Invalid> {
     })
 }
 
-fn given_time() -> AnyOfBuilder {
+fn time_schema() -> AnyOfBuilder {
     let of = |format| text().format(Some(SchemaFormat::KnownFormat(format)));
     let without_offset = concat!(
         r"^[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T",
@@ -147,7 +148,7 @@ fn given_time() -> AnyOfBuilder {
 /// Returns the schema of a time that may also be empty or null.
 fn clearable_time() -> AnyOfBuilder {
     let null = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null));
-    given_time().item(up_to(0)).item(null)
+    time_schema().item(up_to(0)).item(null)
 }
 
 /// Returns the schema of custom data: a string that contains JSON, an object, an array or null.
@@ -214,10 +215,10 @@ impl FieldValue for VariantRef {
     }
 }
 
-/// The scope of a webhook's event.
+/// The field `metadata` of a webhook: the group that limits its events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebhookMetadata {
-    /// The group to watch, if the field is present.
+    /// The group. `None` if the field is absent, `Some(None)` if it is null.
     pub content_group_id: Option<Option<ContentGroupId>>,
 }
 

@@ -1,4 +1,4 @@
-//! Creation, update and deletion of webhooks.
+//! Webhooks: reads, creation, update and deletion.
 
 use galley_api_types::problem::{Issue, Step};
 use galley_api_types::webhook::{NewWebhook, WebhookChange};

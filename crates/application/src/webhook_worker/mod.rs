@@ -98,7 +98,7 @@ async fn run(service: Service, request_runtime: Handle) {
     while !worker.dispatcher.has_stopped() {
         worker.perform_actions();
         if worker.dispatcher.can_begin_more() {
-            // Runs after the tasks that are ready by now.
+            // Lets tasks that are ready run first.
             tokio::task::yield_now().await;
             while let Ok(event) = received_events.try_recv() {
                 worker.handle_event(event);

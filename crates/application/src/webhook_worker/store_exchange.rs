@@ -37,7 +37,7 @@ pub(super) struct StoreExchangeResult {
 }
 
 /// The parts of an exchange. While the store is contended, an exchange may do only some of them. So
-/// each part is the first one in turn.
+/// each part is the first one in exchange_number.
 #[derive(Clone, Copy)]
 enum ExchangePart {
     Record,
@@ -47,19 +47,25 @@ enum ExchangePart {
 
 const PARTS: [ExchangePart; 3] = [ExchangePart::Record, ExchangePart::FanOut, ExchangePart::Claim];
 
-/// Performs the exchange with number `turn`. On an error nothing was recorded, and the request is
+/// Performs the exchange with number `exchange_number`. On an error nothing was recorded, and the request is
 /// returned.
 pub(super) async fn run_exchange(
     service: &Service,
     scan_position: &Arc<ScanPosition>,
     session: Arc<str>,
-    ask: StoreRequest<AttemptResult>,
-    turn: usize,
+    request: StoreRequest<AttemptResult>,
+    exchange_number: usize,
 ) -> Result<StoreExchangeResult, (Error, StoreRequest<AttemptResult>)> {
-    let ask = Arc::new(ask);
-    let result =
-        exchange(service, Arc::clone(scan_position), session, Arc::clone(&ask), turn).await;
-    result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
+    let request = Arc::new(request);
+    let result = exchange(
+        service,
+        Arc::clone(scan_position),
+        session,
+        Arc::clone(&request),
+        exchange_number,
+    )
+    .await;
+    result.map_err(|error| (error, Arc::unwrap_or_clone(request)))
 }
 
 async fn has_work(service: &Service, scan_position: Arc<ScanPosition>) -> Result<bool, Error> {
@@ -74,35 +80,35 @@ async fn exchange(
     service: &Service,
     scan_position: Arc<ScanPosition>,
     session: Arc<str>,
-    ask: Arc<StoreRequest<AttemptResult>>,
-    turn: usize,
+    request: Arc<StoreRequest<AttemptResult>>,
+    exchange_number: usize,
 ) -> Result<StoreExchangeResult, Error> {
     let environment = service.environment().clone();
-    if ask.attempt_results.is_empty() && !has_work(service, Arc::clone(&scan_position)).await? {
+    if request.attempt_results.is_empty() && !has_work(service, Arc::clone(&scan_position)).await? {
         return Ok(StoreExchangeResult::default());
     }
     let key = service.key().clone();
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
-        let claims = ask.claim_max > 0 || ask.failing_claim_max > 0;
+        let claims = request.claim_max > 0 || request.failing_claim_max > 0;
         let (mut queues, mut unrecorded, mut leased) = (LockedQueues::default(), None, Vec::new());
         let (mut has_more_to_fan_out, mut has_more_to_claim) = (claims, claims);
-        let expanded_max = if claims { FAN_OUT_MAX } else { 0 };
+        let fan_out_max = if claims { FAN_OUT_MAX } else { 0 };
         delivery_queue::lock_queues_ahead(
             tx,
             &mut queues,
             &scan_position,
-            &ask.attempt_results,
-            expanded_max,
+            &request.attempt_results,
+            fan_out_max,
         )
         .await?;
-        let first = if tx.is_contended() { turn % PARTS.len() } else { 0 };
+        let first = if tx.is_contended() { exchange_number % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
             match part {
-                ExchangePart::Record if ask.attempt_results.is_empty() => continue,
+                ExchangePart::Record if request.attempt_results.is_empty() => continue,
                 ExchangePart::FanOut | ExchangePart::Claim if !claims => continue,
                 ExchangePart::Record => {
-                    let results = &ask.attempt_results;
+                    let results = &request.attempt_results;
                     let left = record_results(tx, &mut queues, &environment, &key, results, now);
                     unrecorded = Some(left.await?);
                 }
@@ -114,7 +120,7 @@ async fn exchange(
                     delivery_queue::continue_recoveries(tx, &mut queues, now).await?;
                 }
                 ExchangePart::Claim => {
-                    let request = claim_request(&environment, &session, &ask, now);
+                    let request = claim_request(&environment, &session, &request, now);
                     (leased, has_more_to_claim) =
                         delivery_queue::claim(tx, &mut queues, &scan_position, &request).await?;
                 }
@@ -124,7 +130,7 @@ async fn exchange(
             }
         }
         queues.save(tx).await?;
-        let left = unrecorded.unwrap_or_else(|| ask.attempt_results.clone());
+        let left = unrecorded.unwrap_or_else(|| request.attempt_results.clone());
         Ok::<_, Error>(StoreExchangeResult {
             leased,
             unrecorded: left,
@@ -145,11 +151,11 @@ async fn record_results(
     now: Timestamp,
 ) -> Result<Vec<AttemptResult>, Error> {
     let random = || environment.random_fraction();
-    let settled = delivery_queue::record_results(tx, queues, results, now, random).await?;
-    for receiver in settled.receivers {
+    let recorded = delivery_queue::record_results(tx, queues, results, now, random).await?;
+    for receiver in recorded.receivers {
         operations::deliveries::apply_receiver_state(tx, environment, key, receiver).await?;
     }
-    Ok(settled.deferred)
+    Ok(recorded.deferred)
 }
 
 /// Fans out events into deliveries. Returns true if more may be left.
@@ -183,7 +189,7 @@ async fn fan_out(
 fn claim_request(
     environment: &Environment,
     session: &str,
-    ask: &StoreRequest<AttemptResult>,
+    request: &StoreRequest<AttemptResult>,
     now: Timestamp,
 ) -> ClaimRequest {
     let time = i64::try_from(LEASE_DURATION.as_millis()).unwrap_or(i64::MAX);
@@ -192,7 +198,7 @@ fn claim_request(
         until: Timestamp::from_ms(now.ms().saturating_add(time)),
         lease: format!("{:032x}", environment.new_id()),
         session: session.to_owned(),
-        max: ask.claim_max,
-        failing_max: ask.failing_claim_max,
+        max: request.claim_max,
+        failing_max: request.failing_claim_max,
     }
 }

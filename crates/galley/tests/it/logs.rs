@@ -85,7 +85,7 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
         (&json!("INFO"), &json!("127.0.0.1"))
     );
     assert!(!log.contains(other.reveal()));
-    let lists: Vec<_> = of("answered")
+    let lists: Vec<_> = of("request completed")
         .into_iter()
         .filter(|entry| entry["fields"]["route"] == "/tags/list")
         .collect();
@@ -140,7 +140,7 @@ async fn clients_cannot_inject_log_lines(store: TestStore) {
         assert_ne!(entry["level"], "ERROR", "{line}");
         assert!(!line.contains(changes_display), "{line:?}");
         assert!(!line.contains(&init_token()) && !line.contains(KEY), "{line}");
-        answered += usize::from(entry["fields"]["message"] == "answered");
+        answered += usize::from(entry["fields"]["message"] == "request completed");
     }
     assert!(answered > INJECTING_REQUESTS.len(), "{log}");
 }

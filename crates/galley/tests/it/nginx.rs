@@ -159,7 +159,7 @@ async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
         .rest_of_log()
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|entry| entry["fields"]["message"] == "answered")
+        .filter(|entry| entry["fields"]["message"] == "request completed")
         .collect();
     // The server received as many requests as nginx forwarded. nginx logs each one after its
     // response.

@@ -24,8 +24,8 @@ use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
 
-/// Returns a parsed body, or rejects it with all of its issues. If there are any, they include
-/// references to missing resources.
+/// Returns the parsed body. If it has issues, rejects it with them, and with an issue for each
+/// reference to a missing resource.
 pub(crate) async fn finish<B>(
     caller: &Caller,
     fields: Fields,
@@ -34,7 +34,7 @@ pub(crate) async fn finish<B>(
     match body {
         Ok(body) if !fields.has_issues() => Ok(body),
         _ => {
-            let (mut issues, references) = fields.into_findings();
+            let (mut issues, references) = fields.into_issues_and_references();
             issues.extend(missing_references(caller, references).await?);
             Err(Rejection::of_issues(issues).into())
         }
@@ -61,7 +61,8 @@ impl<B: RequestBody<Id = ()>> CreateRequest<B> {
         &mut self.action.fields
     }
 
-    /// Returns the preferred response, the parsed body and the identity of the request.
+    /// Returns the preferred response, the parsed body, and the idempotency key with the bytes that
+    /// it belongs to.
     pub(crate) async fn parse(
         self,
         caller: &Caller,
@@ -87,7 +88,7 @@ impl<B> HandlerArgument for CreateRequest<B> {
     }
 }
 
-/// A request for an action on a resource, without a representation in its response.
+/// A request for an action, such as a test of a webhook. Its response represents no resource.
 #[derive(Debug)]
 pub(crate) struct ActionRequest<B> {
     key: IdempotencyKey,
@@ -97,7 +98,7 @@ pub(crate) struct ActionRequest<B> {
 }
 
 impl<B: RequestBody> ActionRequest<B> {
-    /// Returns the resource, the parsed body and the identity of the request.
+    /// Returns the resource's id, the parsed body, and the idempotency key with its bytes.
     pub(crate) async fn parse(
         self,
         caller: &Caller,
@@ -188,7 +189,7 @@ pub(crate) struct IdListQuery<T> {
 }
 
 impl<T: FromStr> IdListQuery<T> {
-    /// Parses the parameters of the page. The caller parses the others and ends the query.
+    /// Parses the parameters of the page. The caller parses the others and calls `Query::finish`.
     pub(crate) fn parse(mut query: Query, per_page_max: i64) -> Self {
         let page = PageRequest::from_query(&mut query, per_page_max);
         let after = pagination::after_id::<T>(&mut query);

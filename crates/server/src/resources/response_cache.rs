@@ -51,13 +51,16 @@ const CACHEABLE_METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 /// The limit on bytes of a cached body.
 const BODY_LIMIT: u64 = 1024 * 1024;
 
+/// The limit of bytes by which a content coding makes a body larger.
+const CODING_OVERHEAD: usize = 16 * 1024;
+
 /// The expected bytes of a body, for the initial capacity.
 const EXPECTED_BODY: u64 = 4 * 1024;
 
 /// The limit of entries for which the cache allocates its tables at the start. They grow.
 const INITIAL_CAPACITY_LIMIT: usize = 1 << 14;
 
-/// The bytes that an entry takes besides its body.
+/// The bytes that an entry takes besides its body, its address and the values of its headers.
 const ENTRY_OVERHEAD: u64 = 1_024;
 
 /// The responses, within a limit of bytes.
@@ -118,12 +121,14 @@ impl<'r> RequestKey<'r> {
         })
     }
 
+    /// Copies the key. A clone of a header value would keep the connection's whole read buffer.
     fn to_key(&self) -> CacheKey {
+        let copy = |value: Option<&HeaderValue>| HeaderValue::from_bytes(value?.as_bytes()).ok();
         CacheKey {
             token: self.token,
             target: self.target.to_owned(),
-            accept_encoding: self.accept_encoding.cloned(),
-            origin: self.origin.cloned(),
+            accept_encoding: copy(self.accept_encoding),
+            origin: copy(self.origin),
         }
     }
 }
@@ -207,7 +212,9 @@ struct ResponseWeight;
 
 impl Weighter<CacheKey, Arc<CachedResponse>> for ResponseWeight {
     fn weight(&self, key: &CacheKey, response: &Arc<CachedResponse>) -> u64 {
-        (key.target.len() + response.body.len()) as u64 + ENTRY_OVERHEAD
+        let values = [&key.accept_encoding, &key.origin].into_iter().flatten();
+        let headers: usize = values.chain(response.headers.values()).map(HeaderValue::len).sum();
+        (key.target.len() + headers + response.body.len()) as u64 + ENTRY_OVERHEAD
     }
 }
 
@@ -283,7 +290,8 @@ impl ResponseCache {
                 Validity::Version { token, version, piece: piece_of(&key.target) }
             }
         };
-        let limit = usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX);
+        // A coding may make a body slightly larger.
+        let limit = usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX) + CODING_OVERHEAD;
         let mut reservation = self.memory.reservation(None);
         if reservation.resize(limit).is_err() {
             return response;

@@ -15,7 +15,7 @@ use crate::engine::{Affects, Error, OwnedRow, Result, Row, Tx, Value, WriteTx, m
 pub(super) struct Table {
     /// The table's name.
     pub(super) name: String,
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     /// The indexes of the primary key's columns, in the key's order.
     key: Vec<usize>,
     /// The tables that its rows refer to.
@@ -25,7 +25,7 @@ pub(super) struct Table {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Column {
+struct TableColumn {
     name: String,
     kind: ColumnType,
 }
@@ -94,7 +94,7 @@ fn read_table(connection: &Connection, name: String) -> Result<Table> {
         if place_in_key > 0 {
             key.push((place_in_key, columns.len()));
         }
-        columns.push(Column { name: row.get(0)?, kind });
+        columns.push(TableColumn { name: row.get(0)?, kind });
     }
     if key.is_empty() {
         return Err(Error::corrupt(format!("{name} has no primary key")));
@@ -197,7 +197,7 @@ impl Table {
     }
 
     fn read(&self, row: &Row<'_>) -> Result<OwnedRow> {
-        let read = |(place, column): (usize, &Column)| {
+        let read = |(place, column): (usize, &TableColumn)| {
             Ok(match column.kind {
                 ColumnType::Text => row.get::<Option<String>>(place)?.into(),
                 ColumnType::Int => row.get::<Option<i64>>(place)?.into(),

@@ -17,8 +17,8 @@ use crate::engine::{
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 
-/// The condition that a delivery `d` of the workspace `?1` has no lease at the time `?3`. The query
-/// for one lease uses its key on PostgreSQL; `NOT EXISTS` could read all leases of the queue.
+/// The condition that a delivery `d` of the workspace `?1` has no lease at the time `?3`. By this
+/// subquery, PostgreSQL looks the lease up by its key; `NOT EXISTS` may read all leases of the queue.
 pub(super) const NOT_LEASED: &str = "COALESCE((SELECT l.until_ms FROM delivery_leases l
     WHERE l.workspace_id = ?1 AND l.webhook_id = d.webhook_id
         AND l.delivery_id = d.id), 0) <= ?3";
@@ -30,13 +30,13 @@ pub struct ClaimRequest {
     pub now: Timestamp,
     /// The time at which the leases end.
     pub until: Timestamp,
-    /// The name of the leases.
+    /// The name of the new leases. A result must have it to be recorded.
     pub lease: String,
     /// The session that the leases belong to.
     pub session: String,
-    /// The limit of deliveries of healthy webhooks.
+    /// The limit of deliveries to claim for healthy webhooks.
     pub max: usize,
-    /// The limit of deliveries of failing webhooks.
+    /// The limit of deliveries to claim for failing webhooks.
     pub failing_max: usize,
 }
 
@@ -63,13 +63,13 @@ pub struct ClaimedDelivery {
     pub sealed_secret: Option<Vec<u8>>,
     /// The event.
     pub event: EventId,
-    /// The event's type as the webhook sees it.
+    /// The event's type in the webhook's scope.
     pub event_type: EventType,
     /// The event's sequence number; `None` for a sample.
     pub sequence: Option<i64>,
     /// The time of the event.
     pub happened_at: Timestamp,
-    /// The resource as JSON; `None` if the event has expired.
+    /// The resource as JSON; `None` if the event was deleted by retention.
     pub data: Option<String>,
     /// The number of attempts so far.
     pub attempts: u32,
@@ -79,11 +79,11 @@ pub struct ClaimedDelivery {
     pub is_test: bool,
 }
 
-/// The queues that one claim reads.
+/// The limit of queues that one claim reads, for healthy and for failing receivers each.
 const QUEUES_PER_CLAIM: usize = 64;
 
-/// Claims due deliveries, of each webhook at most as many as its receiver has free slots. Returns
-/// true if queues are left that were not scanned.
+/// Claims due deliveries, for each webhook at most as many as its receiver has free slots. Also
+/// returns true if more due queues may be left.
 pub async fn claim(
     tx: &WriteTx<'_>,
     queues: &mut LockedQueues,
@@ -98,7 +98,7 @@ pub async fn claim(
         }
         let mut found = lock_due_queues(tx, request.now, is_failing).await?;
         let has_all = found.len() < QUEUES_PER_CLAIM;
-        // The store has an old version of queues that this transaction has changed.
+        // Queues that this transaction has locked are newer in memory, so their rows are ignored.
         found.retain(|queue| queues.get(queue.workspace, queue.webhook).is_none());
         let is_due = |queue: &&WebhookQueue| {
             let WebhookQueue { state, .. } = queue;
@@ -110,6 +110,7 @@ pub async fn claim(
         let mut left = max;
         let mut tasks = Vec::new();
         for mut queue in found {
+            // An upper bound: slots with a lease are subtracted later.
             let share = left.min(queue.state.health.slots as usize);
             if share == 0 {
                 break;
@@ -162,17 +163,17 @@ async fn claim_from_queue(
     let found = webhooks::find_to_send(tx, workspace, webhook);
     let (found, mut leases) = try_join(found, summarize_leases(tx, &queue, now)).await?;
     let Some(target) = found else {
-        // Housekeeping deletes the rest of a deleted webhook.
+        // The webhook was deleted; housekeeping deletes its queue.
         queue.state.next_at = None;
         return Ok((queue, Vec::new()));
     };
     let health = queue.state.health;
-    let is_idle = !target.sends || health.is_open(now);
+    let sends_only_samples = !target.sends || health.is_open(now);
     let room = (health.slots as usize).saturating_sub(leases.count);
     let room = room.min(max);
     let mut taken = Vec::new();
     if room > 0 {
-        let lanes: &[Lane] = if is_idle { &[Lane::Test] } else { &Lane::ALL };
+        let lanes: &[Lane] = if sends_only_samples { &[Lane::Test] } else { &Lane::ALL };
         for due in due_deliveries(tx, &queue, lanes, room, now).await? {
             taken.push(ClaimedDelivery {
                 workspace,
@@ -209,7 +210,7 @@ async fn claim_from_queue(
 struct LeaseSummary {
     count: usize,
     first_end: Option<Timestamp>,
-    /// The smallest delivery id.
+    /// The smallest delivery id, a lower bound for the next read.
     first: Option<DeliveryId>,
 }
 
@@ -240,6 +241,7 @@ async fn summarize_leases(
 
 /// Reads a delivery. The caller adds the lease, the webhook's URL and its secret.
 fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<ClaimedDelivery> {
+    // Column 8 is the data, 9 the lane, 10 the custom data.
     let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
     Ok(read_row!(row, 0 => ClaimedDelivery {
         id, event, event_type, sequence, attempts, log, happened_at;
@@ -298,7 +300,7 @@ async fn due_deliveries(
     let mut by_lane: Vec<_> = by_lane.map(Vec::into_iter).into();
     let mut others = by_lane.split_off(1);
     let mut taken: Vec<(Timestamp, ClaimedDelivery)> = by_lane.into_iter().flatten().collect();
-    // The lane with the older first delivery comes first, so that neither lane starves.
+    // The lane whose first delivery has waited longer comes first, so that neither lane starves.
     others.sort_by_key(|lane| lane.as_slice().first().map(|(due, _)| *due));
     while taken.len() < max {
         let before = taken.len();
@@ -324,10 +326,11 @@ async fn schedule_next_scan(
     queue.state.due_from = first.all.unwrap_or(queue.state.due_from);
     // The queue is scanned when a lease expires without a result and, if the receiver has free
     // slots, when a delivery is due.
-    let rest = queue.state.health.open_until.unwrap_or(now);
-    let others = first.others.filter(|_| sends).map(|at| at.max(rest));
+    let not_before = queue.state.health.open_until.unwrap_or(now);
+    let others = first.others.filter(|_| sends).map(|at| at.max(not_before));
     let wanted = leases.first_end.into_iter().chain(first.test).chain(others).min();
-    // An extra scan costs less than an update of the indexed time after each claim.
+    // An earlier stored time is kept: one unneeded scan costs less than an update of its index entry
+    // after each claim.
     let was = queue.saved_next_scan().filter(|&was| was > now);
     queue.state.next_at = match (was, wanted) {
         (Some(was), Some(wanted)) => Some(was.min(wanted)),
@@ -338,7 +341,7 @@ async fn schedule_next_scan(
 
 /// The times at which the first deliveries of a queue are due.
 struct FirstDue {
-    /// The first of all pending ones, leased or not.
+    /// The first pending delivery, leased or not.
     all: Option<Timestamp>,
     /// The first sample that is not leased.
     test: Option<Timestamp>,
@@ -346,8 +349,8 @@ struct FirstDue {
     others: Option<Timestamp>,
 }
 
-/// Returns the times at which the first deliveries of a queue are due. For a full queue, it does
-/// not look for those without a lease, as no slot is free for them.
+/// Returns the times at which the first deliveries of a queue are due. For a queue without free
+/// slots, only the first pending one is read.
 async fn first_due(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
@@ -388,7 +391,7 @@ async fn first_due(
     Ok(FirstDue { all, test, others })
 }
 
-/// Releases leases of deliveries that were not sent.
+/// Releases the leases of deliveries whose attempts were not made or were abandoned.
 pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestamp) -> Result<()> {
     let mut by_queue: BTreeMap<(WorkspaceId, WebhookId), Vec<&ClaimedDelivery>> = BTreeMap::new();
     for one in leased {
@@ -406,7 +409,7 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
     Ok(())
 }
 
-/// Returns true if there is work at `now`: events to fan out, recoveries, or a queue to scan.
+/// Returns true if an exchange at `now` has work: runs to fan out, recoveries, or a queue to scan.
 pub async fn has_work(tx: &Tx<'_>, position: &ScanPosition, now: Timestamp) -> Result<bool> {
     let from = position.start(tx);
     let sql = "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)

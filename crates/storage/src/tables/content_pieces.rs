@@ -165,7 +165,7 @@ impl View {
 
     pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
         let piece = read(row)?;
-        let tree = if self.content { row.get(COLUMNS_END)? } else { None };
+        let tree = self.content.then(|| row.get::<String>(COLUMNS_END)).transpose()?;
         if self.variant.is_none() {
             return Ok((piece, tree));
         }

@@ -45,13 +45,13 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// A running server, stopped and removed when this is dropped.
-pub(crate) struct Server {
+pub(crate) struct TemporaryServer {
     process: Child,
     url: String,
     scratch: Scratch,
 }
 
-impl Server {
+impl TemporaryServer {
     /// Creates a database and starts a server for it.
     pub(super) fn start(binaries: &Binaries, account: &Account) -> Result<Self> {
         scratch::remove_left_over(binaries, account);
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TemporaryServer {
     fn drop(&mut self) {
         stop(&mut self.process);
     }

@@ -11,7 +11,7 @@ use galley_storage::content_pieces::View;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::variants;
-use crate::references::ReadState;
+use crate::references::StateBeforeRead;
 use crate::rejection::Rejection;
 use crate::scope::Scope;
 
@@ -73,7 +73,7 @@ pub struct PiecePage {
 pub async fn list(caller: &Caller, request: PieceListRequest) -> Result<PiecePage, Error> {
     let (scope, service) = (caller.scope(), caller.service().clone());
     let is_heavy = request.is_heavy;
-    let state = ReadState::of(service.database(), scope.workspace);
+    let state = StateBeforeRead::of(service.database(), scope.workspace);
     let read = async move |tx: &Tx<'_>| {
         let mut page = list_in(tx, &scope, &request).await?;
         let pieces = page.pieces.iter().map(|(piece, _)| piece);

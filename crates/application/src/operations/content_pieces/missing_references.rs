@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::{Issue, Step};
-use galley_api_types::request::{PathsOfReferences, Reference};
+use galley_api_types::request::{Reference, ReferencesWithPaths};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields};
 use galley_domain::{ContentGroupId, TagId, WorkspaceMemberId};
 use galley_storage::{Tx, content_groups, roles};
@@ -22,8 +22,11 @@ pub(super) const GROUP_NOUN: &str = "content group";
 /// Returns issues for the references of a request to missing resources.
 pub async fn missing_references(
     caller: &Caller,
-    references: PathsOfReferences,
+    references: ReferencesWithPaths,
 ) -> Result<Vec<Issue>, Error> {
+    if references.is_empty() {
+        return Ok(Vec::new());
+    }
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| missing_in(tx, &scope, &references).await;
     caller.read_current("missing_references", read).await
@@ -32,7 +35,7 @@ pub async fn missing_references(
 /// Returns issues for the references of several requests to missing resources.
 pub async fn missing_references_of_several(
     caller: &Caller,
-    references: Vec<PathsOfReferences>,
+    references: Vec<ReferencesWithPaths>,
 ) -> Result<Vec<Vec<Issue>>, Error> {
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
@@ -49,7 +52,7 @@ pub async fn missing_references_of_several(
 async fn missing_in(
     tx: &Tx<'_>,
     scope: &Scope,
-    references: &PathsOfReferences,
+    references: &ReferencesWithPaths,
 ) -> Result<Vec<Issue>, Error> {
     let (mut tags, mut members, mut group) = (Vec::new(), Vec::new(), None);
     for (_, reference) in references {

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::variants;
 use crate::precondition::VersionPrecondition;
-use crate::references::ReadState;
+use crate::references::StateBeforeRead;
 
 /// Creates a piece.
 pub async fn create(
@@ -121,7 +121,7 @@ pub async fn get(
     content: bool,
 ) -> Result<PieceView, Error> {
     let (scope, service) = (caller.scope(), caller.service().clone());
-    let state = ReadState::of(service.database(), scope.workspace);
+    let state = StateBeforeRead::of(service.database(), scope.workspace);
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;
         let within = scope.content_groups.as_deref();

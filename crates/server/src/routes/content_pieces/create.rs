@@ -42,8 +42,8 @@ pub(crate) async fn handle(
     let is_dry = query.boolean("dryRun");
     let (own_app, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
-    let draft = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
-    let ParsedPiece { new, mut fields, warnings } = draft;
+    let parsed = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
+    let ParsedPiece { new, mut fields, warnings } = parsed;
     fields.add_issues(query.into_issues());
     let new = request::finish(actor.caller(), fields, new).await?;
     if is_dry {
@@ -70,15 +70,15 @@ pub(super) struct ParsedPiece {
     warnings: Vec<ConversionWarning>,
 }
 
-pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
+pub(super) fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPiece {
     let mut fields = input::normalized(body);
     let description = fields.optional("description");
     let description = description.and_then(|html| input::description(&mut fields, html));
     let piece = NewPieceFields::parse(&mut fields);
     let mut warnings = Vec::new();
-    let content = fields
-        .optional("content")
-        .and_then(|html| input::content(app, &mut fields, html, reports.then_some(&mut warnings)));
+    let content = fields.optional("content").and_then(|html| {
+        input::content(app, &mut fields, html, collects_warnings.then_some(&mut warnings))
+    });
     let new = piece.and_then(|piece| {
         let References(tags) = piece.tags;
         let References(members) = piece.members;

@@ -74,7 +74,7 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     let Ok(NewContentPieces { pieces }) = NewContentPieces::parse(&mut fields) else {
         return (fields, Vec::new());
     };
-    // Each piece keeps its own JSON text, as custom data is stored with its numbers as written.
+    // Each piece keeps its part of the JSON text, as custom data is stored with its numbers as sent.
     let texts = json::texts_of_items(&bytes, "pieces");
     let drafts = pieces.0.into_iter().zip(texts).map(|(object, text)| {
         let bytes = bytes.slice_ref(text.as_bytes());
@@ -96,9 +96,9 @@ async fn finish(
         return Ok(drafts.into_iter().filter_map(|draft| draft.new.ok()).collect());
     }
     let (issues_of_pieces, references): (Vec<_>, Vec<_>) =
-        drafts.into_iter().map(|draft| draft.fields.into_findings()).unzip();
+        drafts.into_iter().map(|draft| draft.fields.into_issues_and_references()).unzip();
     let missing = content_pieces::missing_references_of_several(caller, references).await?;
-    let (mut issues, _) = fields.into_findings();
+    let (mut issues, _) = fields.into_issues_and_references();
     for (index, (own, missing)) in issues_of_pieces.into_iter().zip(missing).enumerate() {
         let place = [Step::Field("pieces".to_owned()), Step::Item(index)];
         issues.extend(own.into_iter().chain(missing).map(|issue| issue.prefixed(&place)));

@@ -88,22 +88,22 @@ impl ResponseFormat {
     ) -> Result<(Vec<RenderedPiece>, WorkspaceReservation), Problem> {
         let size =
             pieces.iter().map(|(piece, tree)| self.rendering_bytes(piece, tree.as_deref())).sum();
-        let most = app.limits().response_size_limit;
-        let show = move || {
-            let mut left = most;
-            let show_one = |(piece, tree)| {
-                let shown = self.render_one(piece, tree, left)?;
-                let content = shown.as_ref().and_then(|one| one.content.as_ref());
+        let size_limit = app.limits().response_size_limit;
+        let render_all = move || {
+            let mut left = size_limit;
+            let render_next = |(piece, tree)| {
+                let rendered = self.render_one(piece, tree, left)?;
+                let content = rendered.as_ref().and_then(|one| one.content.as_ref());
                 let rest = left.checked_sub(content.map_or(0, String::len));
                 left = rest.unwrap_or_default();
-                shown
+                rendered
                     .filter(|_| rest.is_some())
-                    .ok_or_else(|| Rejection::response_too_large(field, most).into())
+                    .ok_or_else(|| Rejection::response_too_large(field, size_limit).into())
             };
-            let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
-            Ok((shown?, reservation))
+            let rendered: Result<Vec<_>, Error> = pieces.into_iter().map(render_next).collect();
+            Ok((rendered?, reservation))
         };
-        app.run_by_size(size, show).await?
+        app.run_by_size(size, render_all).await?
     }
 
     /// Returns the number of bytes that the conversion of a piece parses.
@@ -123,7 +123,9 @@ impl ResponseFormat {
     ) -> Result<Option<RenderedPiece>, Error> {
         let description = self.description(&piece);
         let content = match (self.content, tree) {
-            (Some(ContentFormat::Json), Some(json)) => Some(json),
+            // Written by `Tree::to_json`, and not parsed again. This detects a damaged database.
+            (Some(ContentFormat::Json), Some(json)) if is_enclosed(&json) => Some(json),
+            (Some(ContentFormat::Json), Some(_)) => return Err(corrupt_tree_error()),
             (Some(ContentFormat::Html), Some(json)) => {
                 Some(as_json_text(&parse_tree(&json)?.to_html()))
             }
@@ -173,6 +175,10 @@ impl RenderedPiece {
 
 fn parse_tree(json: &str) -> Result<Tree, Error> {
     Tree::from_json(json).map_err(|_: ContentError| corrupt_tree_error())
+}
+
+fn is_enclosed(json: &str) -> bool {
+    json.starts_with('{') && json.ends_with('}')
 }
 
 fn as_json_text(text: &str) -> String {

@@ -5,7 +5,7 @@ use galley_domain::{ContentGroupId, Invalid};
 use crate::extract::query::Query;
 
 /// The limit on groups in one request.
-const GROUPS_MAX: usize = 100;
+const FILTERED_GROUPS_LIMIT: usize = 100;
 
 /// The filter by the parameter `contentGroupId`.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub(super) struct GroupFilter {
     /// The groups, or `None` for all groups.
     pub(super) ids: Option<Vec<ContentGroupId>>,
     /// True if the parameter is present but contains no well-formed identifier.
-    pub(super) names_nothing: bool,
+    pub(super) matches_none: bool,
 }
 
 impl GroupFilter {
@@ -26,13 +26,13 @@ impl GroupFilter {
             .map(str::trim)
             .filter(|id| !id.is_empty())
             .collect();
-        if named.len() > GROUPS_MAX {
-            let message = format!("must name at most {GROUPS_MAX} groups");
+        if named.len() > FILTERED_GROUPS_LIMIT {
+            let message = format!("must name at most {FILTERED_GROUPS_LIMIT} groups");
             query.add_issue("contentGroupId", &Invalid::new("too_long", message));
         }
         let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
         Self {
-            names_nothing: groups.is_empty() && !texts.is_empty(),
+            matches_none: groups.is_empty() && !texts.is_empty(),
             ids: (!texts.is_empty()).then_some(groups),
         }
     }

@@ -1,4 +1,4 @@
-//! Fields of a piece in a request body that need more than a parser.
+//! Fields of a piece that need normalization, sanitization or conversion besides parsing.
 
 use galley_api_types::request::{DescriptionHtml, Fields, HtmlText, IssueRecorded, Parsed};
 use galley_application::sanitize;

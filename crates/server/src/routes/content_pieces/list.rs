@@ -43,7 +43,7 @@ struct PieceListParameters {
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
-    /// The limit on pieces in a page. With `content=true` it is at most 100.
+    /// The limit on pieces in a page. With `content=true` it is at per_page_max 100.
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
     /// The `order` of a piece. The list continues after it.
@@ -84,7 +84,7 @@ enum SortSchema {
 /// List content pieces
 ///
 /// Returns the pieces that match all filters. A filter by an unknown identifier matches no piece.
-/// With `content=true` a page has at most 100 pieces. A page of more than 64 MiB is rejected with
+/// With `content=true` a page has at per_page_max 100 pieces. A page of more than 64 MiB is rejected with
 /// 400: request fewer pieces.
 #[utoipa::path(
     get,
@@ -100,12 +100,12 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let format = ResponseFormat::parse(&mut query);
-    let most = if format.content.is_some() {
+    let per_page_max = if format.content.is_some() {
         pagination::PER_PAGE_WITH_CONTENT_MAX
     } else {
         pagination::PER_PAGE_MAX
     };
-    let page = PageRequest::from_query(&mut query, most);
+    let page = PageRequest::from_query(&mut query, per_page_max);
     let filters = ListFilters::read(&mut query);
     query.finish()?;
     let variant = filters.variant.clone().map(RequestedId::get).transpose()?;
@@ -128,12 +128,13 @@ pub(crate) async fn handle(
         content: format.content.is_some(),
         size_limit: page_max,
         is_heavy,
-        matches_none: filters.names_nothing,
+        matches_none: filters.matches_none,
     };
-    let counts = !is_heavy || staleness.allows_stale();
+    let counts_as_load = !is_heavy || staleness.allows_stale();
     let caller = actor.stale_caller(staleness);
     let list = content_pieces::list(&caller, request);
-    let page = if counts { list.await? } else { overload::uncounted(Box::pin(list)).await? };
+    let page =
+        if counts_as_load { list.await? } else { overload::uncounted(Box::pin(list)).await? };
     let PiecePage { pieces: listed, referenced, next } = page;
     let next = next.map(|position| cursor_text(sort, &position));
     let size = listed.iter().map(viewed_size).sum();
@@ -167,7 +168,7 @@ struct ListFilters {
     start: PageStart,
     variant: Option<RequestedId<VariantRef>>,
     /// True if a filter can match no piece.
-    names_nothing: bool,
+    matches_none: bool,
 }
 
 impl ListFilters {
@@ -176,7 +177,7 @@ impl ListFilters {
         let groups = GroupFilter::read(query);
         let tag = query.text("tagId").map(|text| text.parse::<TagId>());
         Self {
-            names_nothing: groups.names_nothing || matches!(tag, Some(Err(_))),
+            matches_none: groups.matches_none || matches!(tag, Some(Err(_))),
             groups: groups.ids,
             subtree: query.boolean("subtree"),
             slug: query.text("slug"),

@@ -50,7 +50,7 @@ pub(crate) async fn list(
     let groups = GroupFilter::read(query);
     let subtree = query.boolean("subtree");
     query.finish()?;
-    let (mut pieces, sources) = if groups.names_nothing {
+    let (mut pieces, sources) = if groups.matches_none {
         Default::default()
     } else {
         let (groups, page) = (groups.ids, list.page());
@@ -98,7 +98,7 @@ pub(crate) async fn update(
             }),
             Err(_) => {
                 let place = [Step::Field("sources".to_owned()), Step::Item(index)];
-                let (own, _) = fields.into_findings();
+                let (own, _) = fields.into_issues_and_references();
                 issues.extend(own.into_iter().map(|issue| issue.prefixed(&place)));
             }
         }

@@ -44,8 +44,8 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
     let (own_app, size) = (app.clone(), body.bytes.len());
-    let draft = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
-    let ParsedPieceUpdate { update, mut fields, warnings } = draft;
+    let parsed = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
+    let ParsedPieceUpdate { update, mut fields, warnings } = parsed;
     fields.add_issues(query.into_issues());
     let (id, variant, change) = request::finish(actor.caller(), fields, update).await?;
     let variant = variant.map(RequestedId::get).transpose()?;
@@ -69,26 +69,27 @@ pub(crate) async fn handle(
 
 /// The parsed request body.
 struct ParsedPieceUpdate {
-    /// The piece, its variant if one is named, and the change, unless a field has an issue.
-    update: Parsed<(Option<ContentPieceId>, Option<RequestedId<VariantRef>>, PieceChange)>,
+    /// The piece, the variant if one is named, and the change; an error if a field has an issue.
+    update: Parsed<(Option<ContentPieceId>, Option<RequestedId<VariantRef>>, ParsedPieceChange)>,
     fields: Fields,
     /// The conversion warnings of the content. They are collected for dry runs only.
     warnings: Vec<ConversionWarning>,
 }
 
 /// The change of a piece.
-struct PieceChange {
+struct ParsedPieceChange {
     fields: ContentPieceChange,
     content_group_id: Option<ContentGroupId>,
     reference_id: Option<Option<ContentPieceId>>,
     content: Option<Option<String>>,
 }
 
-fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPieceUpdate {
+fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPieceUpdate {
     let mut fields = input::normalized(body);
     let id = ContentPieceId::parse_id(&mut fields);
     let variant = fields.optional::<String>("variant");
     let variant = variant.map(|name| name.filter(|name| !name.is_empty()));
+    // A variant with an issue counts as named, so that it causes no further issues.
     if !matches!(variant, Ok(None)) {
         fields.accept_null_overrides();
     }
@@ -101,12 +102,13 @@ fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPieceUpdate {
     let mut warnings = Vec::new();
     let content = fields.clearable("content").and_then(|html| match html {
         Some(html) => {
-            input::content(app, &mut fields, html, reports.then_some(&mut warnings)).map(Some)
+            input::content(app, &mut fields, html, collects_warnings.then_some(&mut warnings))
+                .map(Some)
         }
         None => Ok(None),
     });
     let change = piece.and_then(|piece| {
-        Ok(PieceChange {
+        Ok(ParsedPieceChange {
             fields: ContentPieceChange {
                 date: piece.date,
                 title: piece.title,

@@ -43,7 +43,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let acceptance = InviteAcceptance::parse(&mut fields);
     let Ok(InviteAcceptance { code, username, full_name }) = acceptance else {
-        return Err(Rejection::of_issues(fields.into_findings().0).into());
+        return Err(Rejection::of_issues(fields.into_issues_and_references().0).into());
     };
     let token = match key.into_text() {
         Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),

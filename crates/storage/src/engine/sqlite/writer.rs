@@ -1,9 +1,9 @@
 //! The writer thread: it drains its queue and commits the queued writes as one group.
 //!
-//! One `COMMIT` makes the whole group durable, and only then are the outcomes sent. A closure that
-//! fails or panics is rolled back alone. Most of these have changed nothing by then. Otherwise the
-//! group is rolled back and retried, with a savepoint for each closure. If SQLite itself rolled the
-//! group back (a full disk, an I/O error), all its writes fail.
+//! One `COMMIT` makes the whole group durable, and only then are its outcomes sent. A closure that
+//! fails or panics affects no other write. Usually it has changed nothing, and the group continues.
+//! Otherwise the group is rolled back and retried, with a savepoint for each closure. If SQLite
+//! itself rolled the group back (a full disk, an I/O error), all its writes fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use crate::engine::write_pressure::{TimeSlice, WritePressure};
 /// The capacity of the queue.
 const QUEUE_CAPACITY: usize = 1_024;
 
-/// The limits of waiting writes. A burst is not limited; under sustained load, few more writes than
-/// one group may wait.
+/// The limits of waiting foreground writes. Only the queue's capacity limits a burst. Under sustained
+/// load, one and a half groups may wait.
 const BURST_LIMIT: usize = usize::MAX;
 const SUSTAINED_LIMIT: usize = 192;
 
@@ -54,13 +54,14 @@ pub(crate) struct WriterThread {
 struct QueuedWrite {
     job: Box<dyn Job>,
     deadline: Instant,
-    /// The write pressure, for a background write, which yields to it.
+    /// The write pressure to which a background write yields; `None` for a foreground write.
     pressure: Option<Arc<WritePressure>>,
 }
 
-/// One write, with its closure's types erased.
+/// One write, whose result and error types are erased.
 trait Job: Send {
-    /// Runs the closure and stores its outcome. Fails if its changes must not be committed.
+    /// Runs the closure and stores its outcome. Returns an error if its changes must be undone, with
+    /// the storage error if that is the cause.
     fn run(
         &mut self,
         connection: &mut Connection,
@@ -103,7 +104,8 @@ impl WriterThread {
             AdmissionLimits { timeout: wait_max, burst: BURST_LIMIT, sustained: SUSTAINED_LIMIT };
         let admission = Arc::new(AdmissionQueue::new(limits));
         let of_thread = Arc::clone(&admission);
-        // A single-threaded runtime may not run while its thread blocks elsewhere.
+        // A single-threaded runtime runs nothing while its thread is blocked, so this thread sends the
+        // outcomes.
         let has_threads =
             |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
         let runtime = Handle::try_current().ok().filter(has_threads);
@@ -154,7 +156,7 @@ impl WriterThread {
         let waiting = QueuedWrite { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().clone();
         let queue = queue.ok_or(Error::Overloaded)?;
-        // Background writes wait without admission control.
+        // Admission control rejects no background write; these wait for a place in the queue.
         let is_background = waiting.pressure.is_some();
         if !is_background && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
             return Err(Error::Overloaded.into());
@@ -230,17 +232,17 @@ where
     }
 }
 
-/// The state of a closure's changes, if it failed.
+/// The state of a group after one of its closures.
 #[derive(Debug, PartialEq, Eq)]
 enum GroupState {
-    /// They were rolled back, or there are none.
-    RolledBack,
-    /// They can only be rolled back with the whole group.
+    /// The group has no changes of failed closures.
+    Intact,
+    /// The closure failed, and its changes can only be rolled back with the whole group.
     NeedsRollback,
 }
 
-/// A group's outcomes, sent when this is dropped. So they are sent even by a runtime that is
-/// shutting down and runs no more tasks.
+/// A group's outcomes, sent when this is dropped. A runtime that shuts down drops its tasks without
+/// running them, and so sends them, too.
 struct GroupOutcomes {
     group: Vec<QueuedWrite>,
     failure: Option<Error>,
@@ -263,7 +265,7 @@ struct WriterLoop {
     commit_signal: watch::Sender<u64>,
     waiting: mpsc::Receiver<QueuedWrite>,
     admission: Arc<AdmissionQueue>,
-    /// The runtime of the callers: the one that the database was opened in.
+    /// The runtime in which the database was opened, if it has several threads.
     runtime: Option<Handle>,
 }
 
@@ -282,6 +284,7 @@ impl WriterLoop {
 
     /// Runs `first` and the writes queued behind it, and commits them as one group.
     fn run_group(&mut self, first: QueuedWrite) {
+        // Waits while the checkpointer restarts the log.
         let gate = Arc::clone(&self.gate);
         let gate_guard = gate.enter();
         if let Err(error) = self.check_files() {
@@ -305,7 +308,7 @@ impl WriterLoop {
                     has_savepoints = true;
                     ended = self.retry_with_savepoints(&mut done).map(|begun_at| {
                         before = begun_at;
-                        GroupState::RolledBack
+                        GroupState::Intact
                     });
                 }
                 if let Err(error) = ended {
@@ -339,8 +342,8 @@ impl WriterLoop {
         self.send_outcomes(done, failure);
     }
 
-    /// Sends a group's outcomes from within the runtime. From this thread, each would wake a
-    /// sleeping worker thread for one request alone, which costs more than the request.
+    /// Sends a group's outcomes by a task. Sent from this thread, each outcome would wake a thread of
+    /// the runtime, which costs more than the request itself.
     fn send_outcomes(&self, group: Vec<QueuedWrite>, failure: Option<Error>) {
         let outcomes = GroupOutcomes { group, failure };
         match &self.runtime {
@@ -349,8 +352,8 @@ impl WriterLoop {
         }
     }
 
-    /// Fails if a file of the database was unlinked or replaced, and has the checkpointer rescue
-    /// the contents.
+    /// Fails if a file of the database was unlinked or replaced, and signals the checkpointer, which
+    /// then copies the contents to another file.
     fn check_files(&self) -> Result<()> {
         self.watch.check().inspect_err(|_| {
             connection::disable_checkpoint_on_close(&self.connection);
@@ -364,14 +367,14 @@ impl WriterLoop {
             self.recover();
             return Err(error);
         }
-        // Records commits of other processes now. During our own commit, readers of the data
-        // version would have to wait until it is synced.
+        // Records commits of other processes now. Recorded during this commit, they would block
+        // readers of the data version until the sync.
         Ok(self.commits.data_version())
     }
 
     /// Runs the last write of the group. An error means that the whole group is lost.
     fn run_last(&mut self, group: &mut [QueuedWrite], has_savepoints: bool) -> Result<GroupState> {
-        let Some(waiting) = group.last_mut() else { return Ok(GroupState::RolledBack) };
+        let Some(waiting) = group.last_mut() else { return Ok(GroupState::Intact) };
         let changes = self.connection.total_changes();
         if has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
@@ -389,18 +392,18 @@ impl WriterLoop {
             return Ok(if result.is_err() && has_changed {
                 GroupState::NeedsRollback
             } else {
-                GroupState::RolledBack
+                GroupState::Intact
             });
         }
         if result.is_err() {
             execute(&self.connection, "ROLLBACK TO one_write")?;
         }
         execute(&self.connection, "RELEASE one_write")?;
-        Ok(GroupState::RolledBack)
+        Ok(GroupState::Intact)
     }
 
-    /// Rolls back a group and retries it with a savepoint for each closure, which costs a tenth
-    /// more. Returns the data version before it.
+    /// Rolls back a group and retries it with a savepoint for each closure, which makes its writes a
+    /// tenth slower. Returns the data version before it.
     fn retry_with_savepoints(&mut self, group: &mut [QueuedWrite]) -> Result<Option<DataVersion>> {
         execute(&self.connection, "ROLLBACK")?;
         let before = self.begin()?;
