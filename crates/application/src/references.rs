@@ -64,8 +64,8 @@ pub(crate) struct StateBeforeRead {
 }
 
 impl StateBeforeRead {
-    /// Returns the state of a workspace, or `None` on PostgreSQL, where each comparison would need a
-    /// query.
+    /// Returns the state of a workspace, or `None` on PostgreSQL, where each comparison would need
+    /// a query.
     pub(crate) fn of(database: &Database, workspace: WorkspaceId) -> Option<Self> {
         // The version is read before the rows, so each row is at least as new as its version.
         let version = database.data_version()?;

@@ -68,8 +68,8 @@ pub trait RequestBody: Sized {
 
 /// The identifier of the resource that a change names.
 pub trait ResourceId: Sized {
-    /// Parses the field `id`. A malformed one is `None`, so that it gets the same 404 as the id of an
-    /// absent resource.
+    /// Parses the field `id`. A malformed one is `None`, so that it gets the same 404 as the id of
+    /// an absent resource.
     fn parse_id(fields: &mut Fields) -> Parsed<Option<Self>>;
 }
 
@@ -125,7 +125,8 @@ impl Fields {
         self.replacement(name).map(|value| value.map(Some))
     }
 
-    /// Allows null in overridable fields: the body changes a variant, where null removes an override.
+    /// Allows null in overridable fields: the body changes a variant, where null removes an
+    /// override.
     pub fn accept_null_overrides(&mut self) {
         self.accepts_null_overrides = true;
     }

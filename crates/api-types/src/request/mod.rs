@@ -1,4 +1,5 @@
-//! Request bodies. One declaration gives the struct that operations take, its parser and its schema.
+//! Request bodies. One declaration gives the struct that operations take, its parser and its
+//! schema.
 //!
 //! A parser reads every field and records an issue for each invalid one, so that one response lists
 //! all issues.

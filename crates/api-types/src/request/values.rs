@@ -50,8 +50,8 @@ pub(crate) fn schema_of<T: PartialSchema>() -> Schema {
     }
 }
 
-/// Implements [`FieldValue`] for texts, by a parser and a schema. `true` sets `EMPTY_IS_ABSENT`, and
-/// `or f` names the function that returns the schema with null.
+/// Implements [`FieldValue`] for texts, by a parser and a schema. `true` sets `EMPTY_IS_ABSENT`,
+/// and `or f` names the function that returns the schema with null.
 macro_rules! texts {
     ($($type:ty $(, $empty_is_absent:literal $(or $nullable:ident)?)?: $parse:expr, $schema:expr;)*) => {$(
         impl FieldValue for $type {

@@ -47,8 +47,8 @@ enum ExchangePart {
 
 const PARTS: [ExchangePart; 3] = [ExchangePart::Record, ExchangePart::FanOut, ExchangePart::Claim];
 
-/// Performs the exchange with number `exchange_number`. On an error nothing was recorded, and the request is
-/// returned.
+/// Performs the exchange with number `exchange_number`. On an error nothing was recorded, and the
+/// request is returned.
 pub(super) async fn run_exchange(
     service: &Service,
     scan_position: &Arc<ScanPosition>,

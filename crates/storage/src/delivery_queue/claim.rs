@@ -18,7 +18,8 @@ use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 
 /// The condition that a delivery `d` of the workspace `?1` has no lease at the time `?3`. By this
-/// subquery, PostgreSQL looks the lease up by its key; `NOT EXISTS` may read all leases of the queue.
+/// subquery, PostgreSQL looks the lease up by its key; `NOT EXISTS` may read all leases of the
+/// queue.
 pub(super) const NOT_LEASED: &str = "COALESCE((SELECT l.until_ms FROM delivery_leases l
     WHERE l.workspace_id = ?1 AND l.webhook_id = d.webhook_id
         AND l.delivery_id = d.id), 0) <= ?3";
@@ -329,8 +330,8 @@ async fn schedule_next_scan(
     let not_before = queue.state.health.open_until.unwrap_or(now);
     let others = first.others.filter(|_| sends).map(|at| at.max(not_before));
     let wanted = leases.first_end.into_iter().chain(first.test).chain(others).min();
-    // An earlier stored time is kept: one unneeded scan costs less than an update of its index entry
-    // after each claim.
+    // An earlier stored time is kept: one unneeded scan costs less than an update of its index
+    // entry after each claim.
     let was = queue.saved_next_scan().filter(|&was| was > now);
     queue.state.next_at = match (was, wanted) {
         (Some(was), Some(wanted)) => Some(was.min(wanted)),

@@ -74,7 +74,8 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     let Ok(NewContentPieces { pieces }) = NewContentPieces::parse(&mut fields) else {
         return (fields, Vec::new());
     };
-    // Each piece keeps its part of the JSON text, as custom data is stored with its numbers as sent.
+    // Each piece keeps its part of the JSON text, as custom data is stored with its numbers as
+    // sent.
     let texts = json::texts_of_items(&bytes, "pieces");
     let drafts = pieces.0.into_iter().zip(texts).map(|(object, text)| {
         let bytes = bytes.slice_ref(text.as_bytes());

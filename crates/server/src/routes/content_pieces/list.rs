@@ -84,8 +84,8 @@ enum SortSchema {
 /// List content pieces
 ///
 /// Returns the pieces that match all filters. A filter by an unknown identifier matches no piece.
-/// With `content=true` a page has at per_page_max 100 pieces. A page of more than 64 MiB is rejected with
-/// 400: request fewer pieces.
+/// With `content=true` a page has at per_page_max 100 pieces. A page of more than 64 MiB is
+/// rejected with 400: request fewer pieces.
 #[utoipa::path(
     get,
     path = "/content-pieces/list",

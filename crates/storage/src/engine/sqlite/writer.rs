@@ -31,8 +31,8 @@ use crate::engine::write_pressure::{TimeSlice, WritePressure};
 /// The capacity of the queue.
 const QUEUE_CAPACITY: usize = 1_024;
 
-/// The limits of waiting foreground writes. Only the queue's capacity limits a burst. Under sustained
-/// load, one and a half groups may wait.
+/// The limits of waiting foreground writes. Only the queue's capacity limits a burst. Under
+/// sustained load, one and a half groups may wait.
 const BURST_LIMIT: usize = usize::MAX;
 const SUSTAINED_LIMIT: usize = 192;
 
@@ -60,8 +60,8 @@ struct QueuedWrite {
 
 /// One write, whose result and error types are erased.
 trait Job: Send {
-    /// Runs the closure and stores its outcome. Returns an error if its changes must be undone, with
-    /// the storage error if that is the cause.
+    /// Runs the closure and stores its outcome. Returns an error if its changes must be undone,
+    /// with the storage error if that is the cause.
     fn run(
         &mut self,
         connection: &mut Connection,
@@ -104,8 +104,8 @@ impl WriterThread {
             AdmissionLimits { timeout: wait_max, burst: BURST_LIMIT, sustained: SUSTAINED_LIMIT };
         let admission = Arc::new(AdmissionQueue::new(limits));
         let of_thread = Arc::clone(&admission);
-        // A single-threaded runtime runs nothing while its thread is blocked, so this thread sends the
-        // outcomes.
+        // A single-threaded runtime runs nothing while its thread is blocked, so this thread sends
+        // the outcomes.
         let has_threads =
             |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
         let runtime = Handle::try_current().ok().filter(has_threads);
@@ -342,8 +342,8 @@ impl WriterLoop {
         self.send_outcomes(done, failure);
     }
 
-    /// Sends a group's outcomes by a task. Sent from this thread, each outcome would wake a thread of
-    /// the runtime, which costs more than the request itself.
+    /// Sends a group's outcomes by a task. Sent from this thread, each outcome would wake a thread
+    /// of the runtime, which costs more than the request itself.
     fn send_outcomes(&self, group: Vec<QueuedWrite>, failure: Option<Error>) {
         let outcomes = GroupOutcomes { group, failure };
         match &self.runtime {
@@ -352,8 +352,8 @@ impl WriterLoop {
         }
     }
 
-    /// Fails if a file of the database was unlinked or replaced, and signals the checkpointer, which
-    /// then copies the contents to another file.
+    /// Fails if a file of the database was unlinked or replaced, and signals the checkpointer,
+    /// which then copies the contents to another file.
     fn check_files(&self) -> Result<()> {
         self.watch.check().inspect_err(|_| {
             connection::disable_checkpoint_on_close(&self.connection);
@@ -402,8 +402,8 @@ impl WriterLoop {
         Ok(GroupState::Intact)
     }
 
-    /// Rolls back a group and retries it with a savepoint for each closure, which makes its writes a
-    /// tenth slower. Returns the data version before it.
+    /// Rolls back a group and retries it with a savepoint for each closure, which makes its writes
+    /// a tenth slower. Returns the data version before it.
     fn retry_with_savepoints(&mut self, group: &mut [QueuedWrite]) -> Result<Option<DataVersion>> {
         execute(&self.connection, "ROLLBACK")?;
         let before = self.begin()?;
