@@ -37,7 +37,7 @@ pub(super) struct StoreExchangeResult {
 }
 
 /// The parts of an exchange. While the store is contended, an exchange may do only some of them. So
-/// each part is the first one in exchange_number.
+/// each part is the first one in turn.
 #[derive(Clone, Copy)]
 enum ExchangePart {
     Record,

@@ -43,7 +43,7 @@ struct PieceListParameters {
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
-    /// The limit on pieces in a page. With `content=true` it is at per_page_max 100.
+    /// The limit on pieces in a page. With `content=true` it is at most 100.
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
     /// The `order` of a piece. The list continues after it.
@@ -84,8 +84,8 @@ enum SortSchema {
 /// List content pieces
 ///
 /// Returns the pieces that match all filters. A filter by an unknown identifier matches no piece.
-/// With `content=true` a page has at per_page_max 100 pieces. A page of more than 64 MiB is
-/// rejected with 400: request fewer pieces.
+/// With `content=true` a page has at most 100 pieces. A page of more than 64 MiB is rejected with
+/// 400: request fewer pieces.
 #[utoipa::path(
     get,
     path = "/content-pieces/list",
