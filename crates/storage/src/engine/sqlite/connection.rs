@@ -1,16 +1,19 @@
 //! Connections to the SQLite file and their settings.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::limits::LOG_LIMIT;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::engine::error::{Error, Result};
 
 /// The timeout of waiting for another process that writes the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The interval between attempts to switch to a write-ahead log.
+const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The limit of prepared statements that a connection caches.
 const STATEMENT_CACHE_SIZE: usize = 256;
@@ -20,7 +23,7 @@ const STATEMENT_CACHE_SIZE: usize = 256;
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
+    let mode = enable_write_ahead_log(&connection)?;
     if mode != "wal" {
         return Err(Error::Settings(format!(
             "SQLite can't create a write-ahead log beside {}: use a local disk",
@@ -35,6 +38,25 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     ))?;
     keep_statements(&connection)?;
     Ok(connection)
+}
+
+/// Switches the file to a write-ahead log, and returns its journal mode.
+///
+/// If several connections switch a new file at the same time, SQLite fails without waiting, as they
+/// would wait for one another. So the switch is retried.
+fn enable_write_ahead_log(connection: &Connection) -> Result<String> {
+    let started = Instant::now();
+    loop {
+        match connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY_TIMEOUT =>
+            {
+                std::thread::sleep(BUSY_INTERVAL);
+            }
+            mode => return Ok(mode?),
+        }
+    }
 }
 
 /// Opens a read-only connection.
