@@ -117,7 +117,7 @@ impl FieldValue for PermissionSet {
 }
 
 /// The limit on objects in a list.
-pub const OBJECTS_LIMIT: usize = 100;
+const OBJECTS_LIMIT: usize = 100;
 
 /// Objects that the handler parses, each as a body of type `B`. Their issues get the path of the
 /// item.

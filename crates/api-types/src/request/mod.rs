@@ -14,6 +14,6 @@ pub use fields::{
     FieldContext, FieldValue, Fields, IssueRecorded, Parsed, Reference, ReferencesWithPaths,
     RequestBody, ResourceId,
 };
-pub use lists::{GroupLimit, OBJECTS_LIMIT, Objects, References};
+pub use lists::{GroupLimit, Objects, References};
 pub(crate) use values::schema_of;
 pub use values::{DescriptionHtml, HtmlText, WebhookMetadata};
