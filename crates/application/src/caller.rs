@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galley_domain::WorkspaceId;
 use galley_storage::tokens::Authentication;
-use galley_storage::{Tx, WriteTx};
+use galley_storage::{Tx, WriteKey, WriteTx};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -111,5 +111,20 @@ impl Caller {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
     {
         self.service.database().write(name, operation)
+    }
+
+    /// Like [`Caller::write`], for short writes that many clients send
+    /// ([`galley_storage::Database::write_grouped`]).
+    pub(crate) fn write_grouped<T, F>(
+        &self,
+        name: &'static str,
+        keys: Vec<WriteKey>,
+        operation: F,
+    ) -> impl Future<Output = Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().write_grouped(name, keys, operation)
     }
 }

@@ -6,7 +6,7 @@
 use galley_domain::Timestamp;
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::tokens::Authentication;
-use galley_storage::{Error as StorageError, WriteTx, idempotency};
+use galley_storage::{Error as StorageError, WriteKey, WriteTx, idempotency};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
@@ -114,6 +114,15 @@ struct KeyedRequest {
     hash: [u8; 32],
 }
 
+/// The transaction that a create runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// A transaction of its own.
+    Alone,
+    /// A transaction that several writes may share ([`Caller::write_grouped`]).
+    Grouped,
+}
+
 /// Runs `operation` in a transaction, once for each idempotency key, and stores its response.
 pub(crate) async fn create<T, F>(
     caller: &Caller,
@@ -126,9 +135,27 @@ where
     T: Send + Sync + 'static,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
 {
+    create_in(caller, name, request, Sharing::Alone, operation, respond).await
+}
+
+/// Like [`create`], in a transaction of its own or a shared one.
+pub(crate) async fn create_in<T, F>(
+    caller: &Caller,
+    name: &'static str,
+    request: IdempotentRequest,
+    sharing: Sharing,
+    operation: F,
+    respond: Respond<T>,
+) -> Result<CreatedResponse, Error>
+where
+    T: Send + Sync + 'static,
+    F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+{
     let IdempotentRequest { key, path, body } = request;
     let fingerprint = || caller.service().key().fingerprint(&[path.as_bytes(), &body]);
     let request = key.map(|key| KeyedRequest { key, hash: fingerprint() });
+    let token = caller.token().token;
+    let key = request.as_ref().map(|request| WriteKey::of(("idempotency", token, &request.key)));
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
         let Some(request) = &request else { return Ok(respond.build(&operation(tx).await?)) };
@@ -145,7 +172,10 @@ where
         }
         Ok(response)
     };
-    caller.service().database().write(name, write).await
+    match sharing {
+        Sharing::Alone => caller.write(name, write).await,
+        Sharing::Grouped => caller.write_grouped(name, key.into_iter().collect(), write).await,
+    }
 }
 
 /// Claims the key for this transaction, or returns the stored response to the same request.

@@ -20,6 +20,7 @@ pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified
 pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
+pub use engine::postgres::write_groups::WriteKey;
 pub use engine::progress::Progress;
 pub use engine::row::{Column, Row};
 pub use engine::statement_log::{ChangeStatement, StatementLog};

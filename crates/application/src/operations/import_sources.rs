@@ -121,12 +121,8 @@ pub async fn save_in(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Resu
     Error::reject_issues(std::mem::take(&mut issues))?;
     found.sort_by_key(|(_, one)| one.piece);
     for (index, one) in &found {
-        let piece = content_pieces::find_for_update(tx, scope.workspace, one.piece).await?;
-        let is_seen = match piece {
-            Some(piece) => scope.contains_group(tx, piece.content_group_id).await?,
-            None => false,
-        };
-        if !is_seen {
+        let found = content_pieces::find_for_update(tx, scope.workspace, one.piece).await?;
+        if !found.is_some_and(|(_, path)| scope.contains(&path)) {
             issues.push(unknown(*index, "contentPieceId", "content piece"));
         }
     }

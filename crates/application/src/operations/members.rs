@@ -16,8 +16,8 @@ use galley_storage::members::{self, Member, Membership};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_pieces, events, roles, tokens,
-    workspaces,
+    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_pieces, event_append, roles,
+    tokens, workspaces,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -448,6 +448,6 @@ pub(crate) async fn append_member_event(
     let body = WorkspaceMemberBody::from(member);
     let data = serde_json::to_string(&body).expect("resources are JSON");
     let event = event(environment, occurrence, data, None);
-    events::append(tx, workspace, &[event], environment.now()).await?;
+    event_append::append(tx, workspace, [event], environment.now()).await?;
     Ok(())
 }

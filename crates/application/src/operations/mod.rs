@@ -25,7 +25,7 @@ pub mod workspace;
 
 use galley_domain::EventId;
 use galley_domain::event::ResourceChange;
-use galley_storage::events::NewEvent;
+use galley_storage::event_append::NewEvent;
 
 use crate::environment::Environment;
 

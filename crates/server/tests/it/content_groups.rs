@@ -22,7 +22,8 @@ async fn copy(service: &Service, id: &str, count: u32) {
     let (workspace, id): (_, ContentPieceId) = (service.home.made.workspace, id.parse().unwrap());
     let environment = service.environment.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        let piece = content_pieces::find_for_update(tx, workspace, id).await?.expect("it is there");
+        let found = content_pieces::find_for_update(tx, workspace, id).await?;
+        let (piece, _) = found.expect("it is there");
         for order in OrderKey::spread_part(Some(&piece.order), None, 1..=count, count) {
             let id = ContentPieceId::new(environment.new_id());
             let copy = ContentPiece { id, order, ..piece.clone() };

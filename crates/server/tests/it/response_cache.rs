@@ -71,7 +71,7 @@ fn lookups_of_a_cached_read(service: &Service) -> (usize, usize) {
 async fn retitle(database: &Database, service: &Service, id: ContentPieceId, title: String) {
     let (workspace, now) = (service.home.made.workspace, service.environment.now());
     let write = async move |tx: &WriteTx<'_>| {
-        let before = content_pieces::find_for_update(tx, workspace, id).await?.unwrap();
+        let (before, _) = content_pieces::find_for_update(tx, workspace, id).await?.unwrap();
         let mut piece = before.clone();
         piece.fields.title = Title::parse(&title).unwrap();
         piece.updated_at = now;

@@ -94,7 +94,7 @@ async fn fan_out_run(
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
             status, lane, due_at_ms, attempts, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)";
-    tx.change_each(sql, rows, Affects::Nothing).await?;
+    tx.insert_each(sql, rows, Affects::Nothing).await?;
     for queue in over_limit {
         drop_oldest(tx, queue, now).await?;
     }

@@ -12,14 +12,17 @@ use tokio::time::timeout;
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::error::{self, Error, Failure, Result};
+use crate::engine::group_commit::{GroupedResult, complete, run_in_group};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::postgres::Postgres;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
+use crate::engine::postgres::write_groups::WriteKey;
 use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
+use crate::tables::event_append::insert_appended;
 use crate::tables::ordering::note_if_long;
 
 /// An open database. Clones share it.
@@ -36,7 +39,7 @@ pub struct Database {
 #[derive(Debug)]
 pub(crate) enum Engine {
     Sqlite(Sqlite),
-    Postgres(Box<Postgres>),
+    Postgres(Arc<Postgres>),
 }
 
 /// The limit of the pause after background work under high write pressure.
@@ -66,7 +69,7 @@ impl Database {
                 Engine::Sqlite(Sqlite::open(path, &options, commit_signal.clone())?)
             }
             DatabaseUrl::Postgres(url) => {
-                Engine::Postgres(Box::new(Postgres::open(url, &options).await?))
+                Engine::Postgres(Arc::new(Postgres::open(url, &options).await?))
             }
         };
         let engine = Arc::new(engine);
@@ -236,6 +239,34 @@ impl Database {
         }
     }
 
+    /// Like [`Database::write`], for short writes that many clients send. On PostgreSQL, such
+    /// writes share transactions, except those with a key in common.
+    ///
+    /// The keys must name all rows that the closure changes, or that its result depends on and
+    /// other such writes change.
+    pub fn write_grouped<T, E, F>(
+        &self,
+        name: &'static str,
+        keys: Vec<WriteKey>,
+        operation: F,
+    ) -> impl Future<Output = Result<T, E>>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let operation = Box::new(operation);
+        async move {
+            if let Engine::Postgres(postgres) = &*self.engine {
+                let result = run_in_group(postgres, &self.commit_signal, &keys, &*operation).await;
+                if let GroupedResult::Done(result) = result {
+                    return result;
+                }
+            }
+            self.write(name, operation).await
+        }
+    }
+
     /// Stores a place where no order key is free. The transaction that found it was rolled back, so
     /// this takes another one.
     async fn record_long_key(&self, workspace: WorkspaceId, around: OrderKey) {
@@ -288,6 +319,11 @@ impl Database {
         let postgres = match &*self.engine {
             Engine::Sqlite(sqlite) => {
                 let log = sqlite.log.clone();
+                let operation = async move |tx: &WriteTx<'_>| {
+                    let value = operation(tx).await?;
+                    insert_appended(tx).await?;
+                    Ok(value)
+                };
                 return sqlite.writer.write(name, operation, pressure.cloned(), log).await;
             }
             Engine::Postgres(postgres) => postgres,
@@ -302,7 +338,10 @@ impl Database {
             let (result, must_notify) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
                 let result = match Box::pin(operation(&tx)).await {
-                    Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
+                    Ok(_) if tx.has_failed() => {
+                        Err(Error::corrupt("a failed statement was ignored").into())
+                    }
+                    Ok(value) => complete(&tx).await.map(|()| value).map_err(E::from),
                     Err(error) => Err(error),
                 };
                 (result, tx.must_notify())

@@ -1,6 +1,6 @@
 //! Lists of values in statements and columns.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write};
 
 use crate::engine::value::Value;
 
@@ -22,7 +22,8 @@ const IN_LIST_MAX: usize = 30_000;
 /// The list length from which it is cheaper to read all rows of a workspace.
 const IN_LIST_WORTH_MAX: usize = 4_096;
 
-/// Returns the condition ` AND column IN (…)` and adds its items to `params`.
+/// Returns the condition ` AND column IN (…)` and adds its items to `params`. A single item has the
+/// condition ` AND column = …`.
 ///
 /// The list is padded with its last item to a power of two, so that few statements are prepared.
 /// More than [`IN_LIST_MAX`] items match nothing: a filter must not let other rows through.
@@ -38,6 +39,9 @@ pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
     let padding = std::iter::repeat_n(last, full - count);
     let first = params.len() + 1;
     params.extend(items.chain(padding).map(Into::into));
+    if full == 1 {
+        return format!(" AND {column} = ?{first}");
+    }
     let numbers: Vec<_> = (first..=params.len()).map(|number| format!("?{number}")).collect();
     format!(" AND {column} IN ({})", numbers.join(", "))
 }
@@ -50,4 +54,25 @@ pub(crate) fn in_list_or_all<'v, T: Into<Value<'v>> + Clone>(
     params: &mut Vec<Value<'v>>,
 ) -> String {
     if items.len() > IN_LIST_WORTH_MAX { String::new() } else { in_list(column, items, params) }
+}
+
+/// Returns the INSERT of `count` rows, each with `width` parameters. `sql` is the INSERT of one row,
+/// and ends with its values.
+pub(crate) fn insert_of_rows(sql: &str, width: usize, count: usize) -> String {
+    let (into, row) = sql.rsplit_once("VALUES").expect("an INSERT of values");
+    let rows: Vec<_> = (0..count).map(|number| renumbered(row, number * width)).collect();
+    format!("{into}VALUES{}", rows.join(","))
+}
+
+/// Adds `offset` to the numbers of a statement's parameters.
+fn renumbered(sql: &str, offset: usize) -> String {
+    let mut parts = sql.split('?');
+    let mut renumbered = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = part.split_at(digits);
+        let number = number.parse::<usize>().expect("parameters are numbered") + offset;
+        write!(renumbered, "?{number}{rest}").expect("a String takes everything");
+    }
+    renumbered
 }

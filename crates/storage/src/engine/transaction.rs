@@ -17,11 +17,17 @@ use tokio_postgres::types::ToSql;
 
 use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
+use crate::engine::group_state::GroupState;
+use crate::engine::new_event::AppendedEvent;
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
+use crate::engine::sql_list::insert_of_rows;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::value::{Value, params};
 use crate::engine::write_pressure::TimeSlice;
+
+/// The limit of rows that one INSERT has.
+const ROWS_PER_INSERT: usize = 16;
 
 /// A read transaction.
 #[derive(Debug)]
@@ -30,6 +36,8 @@ pub struct Tx<'a> {
     log: Option<&'a StatementLog>,
     /// True if rows of an abandoned result are still to arrive.
     has_rest: AtomicBool,
+    /// True if a statement failed on PostgreSQL, which then commits nothing of the transaction.
+    has_failed: AtomicBool,
 }
 
 /// A read-write transaction.
@@ -37,11 +45,25 @@ pub struct Tx<'a> {
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
     must_notify: AtomicBool,
+    has_changed: AtomicBool,
     /// The time slice of a background transaction.
     slice: Option<&'a TimeSlice>,
     scope: Mutex<ChangeScope>,
     /// The workspaces that have their next generation already.
     next: Mutex<BTreeSet<WorkspaceId>>,
+    /// The events to insert at the end.
+    events: Mutex<Vec<AppendedEvent>>,
+    /// The state that the writes of a group share, if the transaction is one of a group.
+    group: Option<&'a GroupState>,
+}
+
+/// The changes of a write that are recorded at the end of its transaction.
+#[derive(Debug)]
+pub(crate) struct TransactionChanges {
+    must_notify: bool,
+    scope: ChangeScope,
+    next: BTreeSet<WorkspaceId>,
+    events: Vec<AppendedEvent>,
 }
 
 #[derive(Debug)]
@@ -57,11 +79,30 @@ impl<'a> Tx<'a> {
         log: Option<&'a StatementLog>,
     ) -> Self {
         let engine = TransactionEngine::Sqlite(Mutex::new(connection));
-        Self { engine, log, has_rest: AtomicBool::new(false) }
+        Self::new(engine, log)
     }
 
     pub(crate) fn postgres(client: &'a ClientWrapper, log: Option<&'a StatementLog>) -> Self {
-        Self { engine: TransactionEngine::Postgres(client), log, has_rest: AtomicBool::new(false) }
+        Self::new(TransactionEngine::Postgres(client), log)
+    }
+
+    fn new(engine: TransactionEngine<'a>, log: Option<&'a StatementLog>) -> Self {
+        let (has_rest, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { engine, log, has_rest, has_failed }
+    }
+
+    /// Returns the server's response within its timeout, and notes a failure.
+    async fn response<T>(&self, response: impl Future<Output = Result<T>>) -> Result<T> {
+        let response = within_timeout(response).await;
+        if response.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        response
+    }
+
+    /// Returns true if a statement has failed, so that the transaction can't be committed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     /// Returns true if the next user of the connection would wait for rows of an abandoned result.
@@ -126,7 +167,7 @@ impl<'a> Tx<'a> {
                     }
                     Ok((items, false))
                 };
-                within_timeout(response).await
+                self.response(response).await
             }
         }
     }
@@ -155,7 +196,7 @@ impl<'a> Tx<'a> {
     /// and joined calls are pipelined behind it.
     pub(crate) async fn prepare(&self, sql: &str) -> Result<()> {
         let TransactionEngine::Postgres(client) = &self.engine else { return Ok(()) };
-        within_timeout(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
+        self.response(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
             .await
     }
 
@@ -225,10 +266,65 @@ impl<'a> WriteTx<'a> {
         Self {
             tx,
             must_notify: AtomicBool::new(false),
+            has_changed: AtomicBool::new(false),
             slice,
             scope: Mutex::default(),
             next: Mutex::default(),
+            events: Mutex::default(),
+            group: None,
         }
+    }
+
+    /// Creates the view of one write on a transaction that a group of writes shares.
+    pub(crate) fn of_group(tx: Tx<'a>, group: &'a GroupState) -> Self {
+        Self { group: Some(group), ..Self::new(tx, None) }
+    }
+
+    /// Returns the state that the writes of its group share.
+    pub(crate) fn group(&self) -> Option<&'a GroupState> {
+        self.group
+    }
+
+    /// Fails in a group of writes. The write is then retried in a transaction of its own.
+    pub(crate) fn leave_group(&self) -> Result<()> {
+        if self.group.is_some() { Err(Error::Conflict) } else { Ok(()) }
+    }
+
+    /// Returns true if a statement has changed rows.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the changes of one write of a group.
+    pub(crate) fn into_changes(self) -> TransactionChanges {
+        TransactionChanges {
+            must_notify: self.must_notify(),
+            scope: self.scope.into_inner(),
+            next: self.next.into_inner(),
+            events: self.events.into_inner(),
+        }
+    }
+
+    /// Adds the changes of a write of the same transaction.
+    pub(crate) fn add(&self, changes: TransactionChanges) {
+        let TransactionChanges { must_notify, scope, next, events } = changes;
+        self.must_notify.fetch_or(must_notify, Ordering::Relaxed);
+        self.scope.lock().add(scope);
+        self.next.lock().extend(next);
+        self.events.lock().extend(events);
+    }
+
+    /// Appends events, to be inserted at the end of the transaction. Returns the approximate size
+    /// of all that have not been inserted yet, in bytes.
+    pub(crate) fn append_events(&self, events: impl Iterator<Item = AppendedEvent>) -> usize {
+        let mut appended = self.events.lock();
+        appended.extend(events);
+        appended.iter().map(AppendedEvent::size).sum()
+    }
+
+    /// Takes the events that have not been inserted yet.
+    pub(crate) fn take_appended_events(&self) -> Vec<AppendedEvent> {
+        std::mem::take(&mut *self.events.lock())
     }
 
     /// Returns the scope of its changes.
@@ -289,7 +385,8 @@ impl<'a> WriteTx<'a> {
     /// transaction affects the data that `affects` names.
     pub async fn execute(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         let count = self.run(sql, params, affects).await?;
-        if count > 0 && affects != Affects::Nothing {
+        if count > 0 {
+            self.has_changed.store(true, Ordering::Relaxed);
             self.scope.lock().add_change(affects);
         }
         Ok(count)
@@ -317,7 +414,7 @@ impl<'a> WriteTx<'a> {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     Ok(client.execute_raw(&statement, as_postgres(params)).await?)
                 };
-                within_timeout(response).await
+                self.response(response).await
             }
         }
     }
@@ -334,6 +431,31 @@ impl<'a> WriteTx<'a> {
         async move {
             try_join_all(rows.iter().map(|row| self.execute(sql, row.as_ref(), affects))).await
         }
+    }
+
+    /// Inserts rows in one round trip, several rows per statement. `sql` is an INSERT of one row
+    /// that ends with its values.
+    pub async fn insert_each<'v, R: AsRef<[Value<'v>]> + Send + Sync>(
+        &self,
+        sql: &str,
+        rows: impl IntoIterator<Item = R> + Send,
+        affects: Affects,
+    ) -> Result<()> {
+        let rows: Vec<R> = rows.into_iter().collect();
+        let mut statements = Vec::new();
+        let mut rest = rows.as_slice();
+        while let Some(first) = rest.first() {
+            // Powers of two, so that few statements are prepared.
+            let count = ROWS_PER_INSERT.min(1 << rest.len().ilog2());
+            let (these, others) = rest.split_at(count);
+            rest = others;
+            let width = first.as_ref().len();
+            let params: Vec<Value<'v>> =
+                these.iter().flat_map(|row| row.as_ref().iter().cloned()).collect();
+            statements.push((insert_of_rows(sql, width, count), params));
+        }
+        let inserted = statements.iter().map(|(sql, params)| self.change(sql, params, affects));
+        try_join_all(inserted).await.map(drop)
     }
 
     /// Like [`WriteTx::execute_each`], without the numbers.

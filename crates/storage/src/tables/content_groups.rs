@@ -4,7 +4,7 @@
 //! that a subtree is one index range. A transaction that moves or deletes a group locks the
 //! workspace first ([`crate::tables::workspaces::lock`]).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
@@ -32,6 +32,29 @@ pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Re
         WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC";
     let groups = tx.query(sql, params![workspace, id], |row| row.get(0)).await?;
     Ok(GroupPath::new(groups))
+}
+
+/// Returns the paths to those of `groups` that exist in these workspaces.
+pub(crate) async fn paths(
+    tx: &Tx<'_>,
+    workspaces: &[WorkspaceId],
+    groups: &BTreeSet<ContentGroupId>,
+) -> Result<HashMap<ContentGroupId, GroupPath>> {
+    if groups.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut params = Vec::new();
+    let of_workspaces = in_list("workspace_id", workspaces.iter().copied(), &mut params);
+    let listed = in_list("group_id", groups.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT group_id, ancestor_id FROM content_group_paths WHERE TRUE{of_workspaces}{listed}
+         ORDER BY depth DESC"
+    );
+    let mut paths: HashMap<_, Vec<_>> = HashMap::new();
+    for (group, ancestor) in tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await? {
+        paths.entry(group).or_default().push(ancestor);
+    }
+    Ok(paths.into_iter().map(|(group, path)| (group, GroupPath::new(path))).collect())
 }
 
 /// Returns those of `ids` that are groups of the workspace. If `within` is set, they must also be
@@ -172,7 +195,7 @@ pub async fn insert(
         path.zip(0_i64..).map(|(ancestor, depth)| row![workspace, group.id, ancestor, depth]);
     let sql = "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
         VALUES (?1, ?2, ?3, ?4)";
-    tx.change_each(sql, rows, Affects::Content(workspace)).await
+    tx.insert_each(sql, rows, Affects::Content(workspace)).await
 }
 
 /// Updates a group's name and version.

@@ -12,7 +12,7 @@ pub(super) async fn insert_tags(
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
         VALUES (?1, ?2, ?3, ?4)";
-    tx.change_each(sql, tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+    tx.insert_each(sql, tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 pub(super) async fn delete_tags(
@@ -39,7 +39,7 @@ pub(super) async fn insert_members(
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
         VALUES (?1, ?2, ?3)";
-    tx.change_each(sql, member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
+    tx.insert_each(sql, member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 pub(super) async fn delete_members(

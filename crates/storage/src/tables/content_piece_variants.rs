@@ -87,12 +87,12 @@ pub async fn update(
     let rows = overrides.tags.iter().flatten().map(|tag| row![workspace, piece, variant, tag]);
     let sql = "INSERT INTO content_piece_variant_tags
         (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await?;
+    tx.insert_each(sql, rows, Affects::Piece(workspace, piece)).await?;
     let members = overrides.members.iter().flatten();
     let rows = members.map(|member| row![workspace, piece, variant, member]);
     let sql = "INSERT INTO content_piece_variant_members
         (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.change_each(sql, rows, Affects::Piece(workspace, piece)).await
+    tx.insert_each(sql, rows, Affects::Piece(workspace, piece)).await
 }
 
 /// Adds the values in the order of [`COLUMNS`].

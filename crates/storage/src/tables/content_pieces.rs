@@ -5,6 +5,7 @@
 //! and overrides in [`crate::tables::content_piece_variants`].
 
 use futures_util::future::try_join;
+use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{
@@ -64,14 +65,31 @@ pub async fn find(
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Finds a piece for update, and locks it until the transaction ends.
+/// The path to the group of the piece `p`. The statement's first parameter is the workspace.
+const PATH: &str = "(SELECT string_agg(g.ancestor_id, ',' ORDER BY g.depth DESC)
+    FROM content_group_paths g
+    WHERE g.workspace_id = ?1 AND g.group_id = p.content_group_id)";
+
+/// A piece with the path to its group.
+pub type PieceWithPath = (ContentPiece, GroupPath);
+
+/// Finds a piece for update, with the path to its group, and locks the piece until the transaction
+/// ends.
 pub async fn find_for_update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
-) -> Result<Option<ContentPiece>> {
+) -> Result<Option<PieceWithPath>> {
+    if tx.group().is_some() {
+        return find_if_unlocked(tx, workspace, id).await;
+    }
+    let read = |row: &Row<'_>| Ok((read(row)?, row.get(COLUMNS_END)?));
+    let found = format!(
+        "SELECT {COLUMNS}, {PATH} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2"
+    );
+    let key = params![workspace, id];
     if !tx.has_other_writers() {
-        return find(tx, workspace, id).await;
+        return tx.find(&found, key, read).await;
     }
     // The lock is a statement of its own, sent together with the read. A single statement that
     // waits for the lock would then read the other tables as they were before.
@@ -80,9 +98,34 @@ pub async fn find_for_update(
         tx.for_update()
     );
     tx.prepare(&lock).await?;
-    let key = params![workspace, id];
-    let (_, found) = try_join(tx.exists(&lock, key), find(tx, workspace, id)).await?;
+    let (_, found) = try_join(tx.exists(&lock, key), tx.find(&found, key, read)).await?;
     Ok(found)
+}
+
+/// Finds a piece and locks it for a write of a group. If another transaction has locked it, or has
+/// changed it during the statement, the write leaves the group.
+///
+/// The version as the statement's snapshot has it reveals such a change: only the locked row itself
+/// is then read anew.
+async fn find_if_unlocked(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<PieceWithPath>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, {PATH},
+            (SELECT q.version FROM content_pieces q WHERE q.workspace_id = ?1 AND q.id = ?2)
+         FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2{}",
+        tx.for_update_skip_locked()
+    );
+    let read = |row: &Row<'_>| {
+        let piece = (read(row)?, row.get(COLUMNS_END)?);
+        Ok((piece, row.get::<Option<i64>>(COLUMNS_END + 1)?))
+    };
+    match tx.find(&sql, params![workspace, id], read).await? {
+        Some((piece, version)) if version == Some(piece.0.version) => Ok(Some(piece)),
+        _ => tx.leave_group().map(|()| None),
+    }
 }
 
 /// The form in which pieces are read: with the overrides of a variant or without, with content or

@@ -6,6 +6,7 @@ pub mod content_piece_list;
 mod content_piece_reference_rows;
 pub mod content_piece_variants;
 pub mod content_pieces;
+pub mod event_append;
 pub mod events;
 pub mod idempotency;
 pub mod import_sources;

@@ -5,6 +5,7 @@
 //! workspace is listed in `order_spreads`. A background worker then gives the pieces around that
 //! place new, evenly spaced keys.
 
+use futures_util::future::try_join;
 use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
@@ -33,8 +34,11 @@ fn read(row: &Row<'_>) -> Result<OrderedPiece> {
 
 /// Blocks background slices in the workspace until the transaction ends. Called before reading the
 /// keys between which a new one is chosen. Such transactions don't block one another. SQLite has
-/// one writer and needs no lock.
+/// one writer and needs no lock. A group of writes takes the lock in [`at_the_end`].
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    if tx.group().is_some() {
+        return Ok(());
+    }
     advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace).await
 }
 
@@ -103,10 +107,37 @@ pub async fn next_in_group(
     tx.find(sql, params![workspace, group, order], read).await
 }
 
+/// Takes the lock of [`lock`], unless that would wait.
+const TRY_LOCK: &str = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended(?1, 0))";
+
 /// Returns a key at the end of the workspace's list. `random` chooses the step.
 pub async fn at_the_end(tx: &WriteTx<'_>, workspace: WorkspaceId, random: u32) -> Result<OrderKey> {
-    let last = last(tx, workspace).await?;
-    choose(tx, workspace, last.as_ref(), None, random).await
+    let Some(group) = tx.group() else {
+        let last = last(tx, workspace).await?;
+        return choose(tx, workspace, last.as_ref(), None, random).await;
+    };
+    let list_end = group.list_end(workspace);
+    let mut list_end = list_end.lock().await;
+    let last = match list_end.take() {
+        Some(last) => last,
+        None => {
+            // Both are sent together, as in `lock`.
+            tx.prepare(TRY_LOCK).await?;
+            let key = params![workspace];
+            let is_locked = tx.get(TRY_LOCK, key, |row| row.get::<bool>(0));
+            let (is_locked, last) = try_join(is_locked, last(tx, workspace)).await?;
+            if !is_locked {
+                tx.leave_group()?;
+            }
+            last.map(|last| last.order)
+        }
+    };
+    let order = OrderKey::between(last.as_ref(), None, MovingNeighbour::Before, random);
+    if order.as_str().len() > LONG_KEY_LENGTH {
+        tx.leave_group()?;
+    }
+    *list_end = Some(Some(order.clone()));
+    Ok(order)
 }
 
 /// Returns a key right after the piece at `place`.
@@ -116,6 +147,7 @@ pub async fn after(
     place: &OrderedPiece,
     random: u32,
 ) -> Result<OrderKey> {
+    tx.leave_group()?;
     let next = next(tx, workspace, &place.order).await?;
     choose(tx, workspace, Some(place), next.as_ref(), random).await
 }
@@ -127,6 +159,7 @@ pub async fn before(
     place: &OrderedPiece,
     random: u32,
 ) -> Result<OrderKey> {
+    tx.leave_group()?;
     let previous = previous(tx, workspace, &place.order).await?;
     choose(tx, workspace, previous.as_ref(), Some(place), random).await
 }

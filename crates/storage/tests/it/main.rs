@@ -16,6 +16,7 @@ mod change_tracking;
 mod conformance;
 mod data_versions;
 mod deliveries;
+mod grouped_writes;
 mod opening;
 mod ordering;
 mod people;

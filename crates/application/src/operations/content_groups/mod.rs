@@ -10,7 +10,9 @@ use galley_domain::content_group::{
 };
 use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid};
-use galley_storage::{Tx, WriteTx, content_groups, content_pieces, events, webhooks, workspaces};
+use galley_storage::{
+    Tx, WriteTx, content_groups, content_pieces, event_append, webhooks, workspaces,
+};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -124,7 +126,7 @@ async fn insert(
     let path = parents.child(group.id);
     let data = event_data(&group, &path, &[]);
     let added = event(environment, ResourceChange::GroupAdded(path), data, None);
-    events::append(tx, scope.workspace, &[added], now).await?;
+    event_append::append(tx, scope.workspace, [added], now).await?;
     Ok(group)
 }
 
@@ -161,7 +163,7 @@ pub async fn update_in(
     let data = event_data(&group, &path_after, children);
     let occurrence = ResourceChange::GroupMoved { before: path, after: path_after };
     let moved = event(environment, occurrence, data, Some(data_before));
-    events::append(tx, scope.workspace, &[moved], environment.now()).await?;
+    event_append::append(tx, scope.workspace, [moved], environment.now()).await?;
     Ok(group)
 }
 
@@ -189,7 +191,7 @@ pub async fn delete_in(
     let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
     webhooks::disable_on_group(tx, scope.workspace, id).await?;
     content_groups::delete(tx, scope.workspace, id).await?;
-    events::append(tx, scope.workspace, &[removed], environment.now()).await?;
+    event_append::append(tx, scope.workspace, [removed], environment.now()).await?;
     Ok(())
 }
 
@@ -228,14 +230,14 @@ async fn delete_contents(
                 removed.push(removal_event(environment, piece, &referenced, path.clone()));
                 content_pieces::delete(tx, workspace, piece).await?;
             }
-            events::append(tx, workspace, &removed, now).await?;
+            event_append::append(tx, workspace, removed, now).await?;
         }
         if group.id != id {
             let data = event_data(&group, &path, &[]);
             let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
             webhooks::disable_on_group(tx, workspace, group.id).await?;
             content_groups::delete(tx, workspace, group.id).await?;
-            events::append(tx, workspace, &[removed], now).await?;
+            event_append::append(tx, workspace, [removed], now).await?;
         }
     }
     Ok(())

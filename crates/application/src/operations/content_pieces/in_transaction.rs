@@ -13,7 +13,7 @@ use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
-use galley_storage::events::{self, NewEvent};
+use galley_storage::event_append::{self, NewEvent};
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
 };
@@ -105,7 +105,7 @@ pub async fn create_in(
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
-    events::append(tx, scope.workspace, &[added], now).await?;
+    event_append::append(tx, scope.workspace, [added], now).await?;
     Ok(StoredPiece { piece, referenced })
 }
 
@@ -155,7 +155,7 @@ pub async fn restore(
     }
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
-    events::append(tx, workspace, &[added], environment.now()).await?;
+    event_append::append(tx, workspace, [added], environment.now()).await?;
     Ok(true)
 }
 
@@ -259,8 +259,7 @@ async fn find_and_lock(
         None => None,
     };
     let found = content_pieces::find_for_update(tx, scope.workspace, update.id).await?;
-    let before = found.ok_or_else(Error::not_found)?;
-    let path = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
+    let (before, path) = found.ok_or_else(Error::not_found)?;
     if !scope.contains(&path) {
         return Err(Error::not_found());
     }
@@ -297,7 +296,7 @@ async fn append_update(
     };
     let data = ContentPieceBody::event_data(&updated.piece, &updated.referenced, key);
     let event = event(environment, change, data, data_before);
-    events::append(tx, scope.workspace, &[event], updated.piece.updated_at).await?;
+    event_append::append(tx, scope.workspace, [event], updated.piece.updated_at).await?;
     Ok(())
 }
 
@@ -373,8 +372,7 @@ pub async fn delete_in(
     expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
-    let piece = found.ok_or_else(Error::not_found)?;
-    let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
+    let (piece, path) = found.ok_or_else(Error::not_found)?;
     if !scope.contains(&path) {
         return Err(Error::not_found());
     }
@@ -382,7 +380,7 @@ pub async fn delete_in(
     let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
     let removed = removal_event(environment, &piece, &referenced, path);
     content_pieces::delete(tx, scope.workspace, &piece).await?;
-    events::append(tx, scope.workspace, &[removed], environment.now()).await?;
+    event_append::append(tx, scope.workspace, [removed], environment.now()).await?;
     Ok(())
 }
 

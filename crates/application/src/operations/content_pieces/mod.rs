@@ -11,7 +11,7 @@ use galley_domain::ContentPieceId;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
 use galley_storage::content_pieces::{self, View};
-use galley_storage::{Tx, WriteTx};
+use galley_storage::{Tx, WriteKey, WriteTx};
 pub use in_transaction::*;
 pub use list::{PageStart, PieceListRequest, PiecePage, list};
 pub use missing_references::{missing_references, missing_references_of_several};
@@ -21,7 +21,7 @@ pub use order_keys::spread_order_keys;
 use crate::caller::Caller;
 use crate::dry_run::dry_run;
 use crate::error::Error;
-use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond, Sharing};
 use crate::operations::variants;
 use crate::precondition::VersionPrecondition;
 use crate::references::StateBeforeRead;
@@ -34,8 +34,10 @@ pub async fn create(
     respond: Respond<StoredPiece>,
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let sharing = if new.reference_id.is_none() { Sharing::Grouped } else { Sharing::Alone };
     let create = async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await;
-    idempotency::create(caller, "content_pieces.create", request, create, respond).await
+    let name = "content_pieces.create";
+    idempotency::create_in(caller, name, request, sharing, create, respond).await
 }
 
 /// Creates several pieces, or none. Issues have the path `pieces[index]`.
@@ -73,9 +75,10 @@ pub async fn update(
     expected: VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let keys = vec![key_of(update.id)];
     let write =
         async move |tx: &WriteTx<'_>| update_in(tx, &environment, &scope, &update, &expected).await;
-    caller.write("content_pieces.update", write).await
+    caller.write_grouped("content_pieces.update", keys, write).await
 }
 
 /// Updates a piece, and rolls back. Returns the content after the update.
@@ -101,7 +104,12 @@ pub async fn delete(
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let write =
         async move |tx: &WriteTx<'_>| delete_in(tx, &environment, &scope, id, &expected).await;
-    caller.write("content_pieces.delete", write).await
+    caller.write_grouped("content_pieces.delete", vec![key_of(id)], write).await
+}
+
+/// Returns the key of writes that change a piece.
+fn key_of(id: ContentPieceId) -> WriteKey {
+    WriteKey::of(("content piece", id))
 }
 
 /// A piece as seen in a variant, with the rows that it refers to.

@@ -9,7 +9,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
 use galley_storage::content_pieces::View;
-use galley_storage::events::{self, NewEvent};
+use galley_storage::event_append::{self, NewEvent};
 use galley_storage::order_key_spread::{self, SpreadPlan};
 use galley_storage::ordering::OrderedPiece;
 use galley_storage::{Tx, WriteTx, content_groups, content_pieces, ordering};
@@ -99,7 +99,7 @@ pub async fn spread_order_keys(
         updated_events
             .push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
     }
-    events::append(tx, workspace, &updated_events, environment.now()).await?;
+    event_append::append(tx, workspace, updated_events, environment.now()).await?;
     Ok(true)
 }
 

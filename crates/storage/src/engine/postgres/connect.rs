@@ -6,7 +6,7 @@ use std::time::Duration;
 use deadpool::managed::Manager as _;
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Object, Pool, PoolBuilder,
-    RecyclingMethod, Runtime,
+    QueueMode, RecyclingMethod, Runtime,
 };
 use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -44,6 +44,8 @@ const SETTINGS: &str = "
     SELECT set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
         ELSE 'on' END, false);
+    SELECT set_config(name, 'lz4', false) FROM pg_settings
+        WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
 ";
 
 /// Discards the plans of a connection's prepared statements. A plan is otherwise kept until the
@@ -111,6 +113,7 @@ fn builder(
         Manager::from_config(config, MakeRustlsConnect::new(galley_tls::client()), recycling);
     Ok(Pool::builder(manager)
         .max_size(options.connections.max(1))
+        .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(wait_max))
         .create_timeout(Some(wait_max))

@@ -11,6 +11,7 @@ mod replica;
 mod session;
 mod shared_connection;
 pub(crate) mod timeouts;
+pub(crate) mod write_groups;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use replica::Replica;
 pub(crate) use session::TransactionConnection;
 use session::{PooledConnection, ReadSession, WriteSession};
 use shared_connection::SharedConnection;
+use write_groups::WriteGroups;
 
 /// The timeout of getting a connection, including opening one.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,7 +55,8 @@ pub(crate) struct Postgres {
     pub(crate) write_timeout: Duration,
     /// The permits of writes. There are fewer than connections, so that reads always find some.
     writers: Arc<Semaphore>,
-    admission: AdmissionQueue,
+    pub(crate) admission: AdmissionQueue,
+    pub(crate) groups: WriteGroups,
 }
 
 impl Postgres {
@@ -79,6 +82,7 @@ impl Postgres {
             write_timeout: options.write_timeout,
             writers: Arc::new(Semaphore::new(writers)),
             admission: AdmissionQueue::new(WRITER_LIMITS),
+            groups: WriteGroups::default(),
         })
     }
 

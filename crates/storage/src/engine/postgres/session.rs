@@ -100,6 +100,7 @@ impl Drop for PooledConnection {
 
 /// A connection in a transaction, or a similar state. If it is dropped, as when the operation is
 /// cancelled or panics, it is closed, and PostgreSQL rolls back.
+#[derive(Debug)]
 pub(crate) struct TransactionConnection(Option<Object>);
 
 impl TransactionConnection {
@@ -128,6 +129,7 @@ impl Drop for TransactionConnection {
 }
 
 /// A connection within a transaction.
+#[derive(Debug)]
 pub(crate) struct WriteSession {
     client: TransactionConnection,
     log: Option<Arc<StatementLog>>,

@@ -1,5 +1,6 @@
 //! Calls of the functions of content pieces, tags and order keys.
 
+use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, Title};
 use galley_domain::tag::Tag;
 use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
@@ -42,7 +43,7 @@ pub(super) async fn pieces(
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(first.clone()));
     assert_eq!(content_pieces::find(tx, WorkspaceId::new(1), first.id).await?, None);
     let changed = content_pieces::find_for_update(tx, workspace, first.id).await?;
-    assert_eq!(changed, Some(first.clone()));
+    assert_eq!(changed, Some((first.clone(), GroupPath::new(vec![open.group]))));
     assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
     assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
     let within = [open.group];

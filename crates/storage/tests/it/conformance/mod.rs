@@ -14,8 +14,9 @@ use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::PieceListQuery;
-use galley_storage::events::{self, NewEvent};
-use galley_storage::{ChangeStatement, Error, StatementLog, WriteTx};
+use galley_storage::event_append::{self, NewEvent};
+use galley_storage::events;
+use galley_storage::{ChangeStatement, Error, StatementLog, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
 
 use self::content_groups::groups;
@@ -44,7 +45,7 @@ fn everything() -> PieceListQuery {
     PieceListQuery { limit: 10, ..PieceListQuery::default() }
 }
 
-async fn append_and_list_events(
+async fn append_events(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     group: ContentGroupId,
@@ -59,8 +60,11 @@ async fn append_and_list_events(
     };
     let two =
         [new(ResourceChange::PieceAdded(path.clone())), new(ResourceChange::PieceRemoved(path))];
-    events::append(tx, workspace, &two, NOW).await?;
-    events::append(tx, workspace, &[], NOW).await?;
+    event_append::append(tx, workspace, two, NOW).await?;
+    event_append::append(tx, workspace, [], NOW).await
+}
+
+async fn list_events(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
     let (listed, _) = events::list_with_paths(tx, workspace, 0, 10, usize::MAX).await?;
     let listed: Vec<_> = listed.into_iter().map(|found| found.event).collect();
     assert_eq!(listed.iter().map(|event| event.sequence).collect::<Vec<_>>(), [1, 2]);
@@ -90,9 +94,12 @@ async fn exercise(open: &OpenStore) {
         groups(tx, given.workspace, given.group).await?;
         pieces(tx, &given, member).await?;
         people::leave(tx, given.workspace, member).await?;
-        append_and_list_events(tx, given.workspace, given.group).await
+        append_events(tx, given.workspace, given.group).await
     };
     Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
+    let workspace = open.workspace;
+    let list = async move |tx: &Tx<'_>| list_events(tx, workspace).await;
+    open.database.read::<_, Error, _>("list", list).await.unwrap();
 }
 
 /// Returns the statements that change rows when every function is called, in their order.

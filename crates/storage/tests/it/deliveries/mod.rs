@@ -14,7 +14,8 @@ use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, DeliveryListQuery, DeliverySelection,
     LockedQueues, ScanPosition,
 };
-use galley_storage::events::{self, NewEvent};
+use galley_storage::event_append::{self, NewEvent};
+use galley_storage::events;
 use galley_storage::{Affects, Database, Error, IdPage, Tx, WriteTx, webhooks};
 use galley_testing::{TestStore, on_both_engines};
 
@@ -100,7 +101,9 @@ async fn append_events_with_ids(open: &OpenStore, ids: &[EventId], now: Timestam
         custom_data_of: None,
     };
     let events: Vec<NewEvent> = ids.iter().map(new).collect();
-    let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;
+    let append = async move |tx: &WriteTx<'_>| {
+        event_append::append(tx, workspace, events.clone(), now).await
+    };
     write(&open.database, append).await;
 }
 

@@ -1,0 +1,136 @@
+//! Group commit on PostgreSQL: writes of one node that wait at the same time share a transaction.
+//!
+//! A write alone pays for a transaction, a commit, and the lock, number and insert of its event. A
+//! group pays for these once. Its writes run side by side, so only writes that can't affect one
+//! another may share a group ([`WriteKey`]). A group never waits for the row of another
+//! transaction: the write that needs it leaves the group, and runs alone.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::engine::error::{Error, Failure, Result};
+use crate::engine::group_state::GroupState;
+use crate::engine::postgres::Postgres;
+use crate::engine::postgres::write_groups::{
+    GroupEnd, GroupTransaction, RunningGroup, WriteGroups, WriteKey,
+};
+use crate::engine::transaction::WriteTx;
+use crate::tables::event_append::insert_appended;
+
+/// The result of a write in a group.
+pub(crate) enum GroupedResult<T, E> {
+    Done(Result<T, E>),
+    /// The write has had no effect, and must run in a transaction of its own.
+    MustRunAlone,
+}
+
+/// Runs a write in a group, and waits for the commit.
+pub(crate) async fn run_in_group<T, E, F>(
+    postgres: &Arc<Postgres>,
+    commit_signal: &watch::Sender<u64>,
+    keys: &[WriteKey],
+    operation: &F,
+) -> GroupedResult<T, E>
+where
+    T: Send + 'static,
+    E: Failure,
+    F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+{
+    let (member, must_lead) = postgres.groups.join(keys);
+    if must_lead {
+        tokio::spawn(run_groups(Arc::clone(postgres), commit_signal.clone()));
+    }
+    let Some(started) = postgres.admission.wait(member.started()).await else {
+        return GroupedResult::Done(Err(Error::Overloaded.into()));
+    };
+    let Some(write) = started else { return GroupedResult::MustRunAlone };
+    let tx = write.tx();
+    let result = Box::pin(operation(&tx)).await;
+    let (has_failed, has_changed) = (tx.has_failed(), tx.has_changed());
+    let changes = tx.into_changes();
+    match result {
+        Ok(value) if !has_failed => match write.finish(changes).await {
+            GroupEnd::Committed => GroupedResult::Done(Ok(value)),
+            GroupEnd::RolledBack => GroupedResult::MustRunAlone,
+            GroupEnd::Failed(error) => GroupedResult::Done(Err(error.into())),
+        },
+        Err(error) if !has_failed && !has_changed => {
+            write.leave();
+            match error.storage_error() {
+                Some(_) => GroupedResult::MustRunAlone,
+                None => GroupedResult::Done(Err(error)),
+            }
+        }
+        // The group is rolled back when `write` is dropped.
+        _ => GroupedResult::MustRunAlone,
+    }
+}
+
+/// Runs the groups until none waits.
+async fn run_groups(postgres: Arc<Postgres>, commit_signal: watch::Sender<u64>) {
+    let mut guard = AbandonGuard(Some(&postgres.groups));
+    while let Some(mut group) = postgres.groups.next() {
+        let end = run_group(&postgres, &commit_signal, &mut group).await;
+        group.end(end);
+    }
+    guard.0.take();
+}
+
+/// Abandons the waiting groups if their task panics or is dropped, so that no write waits forever.
+struct AbandonGuard<'g>(Option<&'g WriteGroups>);
+
+impl Drop for AbandonGuard<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|groups| groups.abandon());
+    }
+}
+
+async fn run_group(
+    postgres: &Postgres,
+    commit_signal: &watch::Sender<u64>,
+    group: &mut RunningGroup,
+) -> GroupEnd {
+    let session = match postgres.writer(true).await {
+        Ok(session) => session,
+        Err(error) => {
+            tracing::debug!(%error, "no connection for a group of writes");
+            return GroupEnd::RolledBack;
+        }
+    };
+    let (session, changes) =
+        group.run(GroupTransaction { session, state: GroupState::default() }).await;
+    // Without a session, the connection is closed.
+    let Some(session) = session else { return GroupEnd::RolledBack };
+    let (completed, must_notify) = {
+        let tx = WriteTx::new(session.tx(), None);
+        let completed = match changes {
+            Some(changes) => {
+                for changes in changes {
+                    tx.add(changes);
+                }
+                complete(&tx).await
+            }
+            None => Err(Error::Conflict),
+        };
+        (completed, tx.must_notify())
+    };
+    let is_complete = completed.is_ok();
+    match session.finish(completed).await {
+        Ok(()) => {
+            if must_notify {
+                commit_signal.send_modify(|count| *count += 1);
+            }
+            GroupEnd::Committed
+        }
+        // The commit may have taken effect, unless the server has reported a conflict.
+        Err(error) if is_complete && !error.is_retryable() => GroupEnd::Failed(error),
+        Err(_) => GroupEnd::RolledBack,
+    }
+}
+
+/// Completes a transaction on PostgreSQL before its commit.
+pub(crate) async fn complete(tx: &WriteTx<'_>) -> Result<()> {
+    insert_appended(tx).await?;
+    tx.change_generations().await
+}
