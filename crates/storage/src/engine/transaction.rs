@@ -251,6 +251,14 @@ impl<'a> Tx<'a> {
             TransactionEngine::Postgres(_) => " FOR KEY SHARE",
         }
     }
+
+    /// Like [`Tx::for_key_share`], but skips rows that other transactions have locked.
+    pub(crate) fn for_key_share_skip_locked(&self) -> &'static str {
+        match self.engine {
+            TransactionEngine::Sqlite(_) => "",
+            TransactionEngine::Postgres(_) => " FOR KEY SHARE SKIP LOCKED",
+        }
+    }
 }
 
 impl<'a> Deref for WriteTx<'a> {

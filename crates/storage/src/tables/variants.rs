@@ -28,13 +28,21 @@ pub async fn find_named(
 
 /// Finds a variant by its id or key, and locks it against deletion until the transaction ends, for
 /// changes of overrides. Lock order: the variant before the piece, to avoid a deadlock with the
-/// deletion of the variant.
+/// deletion of the variant. If another transaction has locked it, a write of a group leaves the
+/// group.
 pub async fn find_named_for_override(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     name: &VariantRef,
 ) -> Result<Option<Variant>> {
-    find_locked(tx, workspace, name, tx.for_key_share()).await
+    if tx.group().is_none() {
+        return find_locked(tx, workspace, name, tx.for_key_share()).await;
+    }
+    let found = find_locked(tx, workspace, name, tx.for_key_share_skip_locked()).await?;
+    if found.is_none() {
+        tx.leave_group()?;
+    }
+    Ok(found)
 }
 
 async fn find_locked(
