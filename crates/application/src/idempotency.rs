@@ -159,16 +159,26 @@ where
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
         let Some(request) = &request else { return Ok(respond.build(&operation(tx).await?)) };
-        if let Some(stored) = claim(tx, &own, request).await? {
-            return Ok(CreatedResponse { is_replayed: true, ..stored });
+        let token = own.token();
+        let (workspace, token_id) = (token.workspace, token.token);
+        // In a shared transaction, the claim comes after the operation. So a rejection has changed
+        // nothing, and affects no other write. A write with a known key runs alone.
+        let claims_first = !tx.is_shared();
+        if claims_first {
+            if let Some(stored) = claim(tx, &own, request).await? {
+                return Ok(CreatedResponse { is_replayed: true, ..stored });
+            }
+        } else if idempotency::find(tx, workspace, token_id, &request.key).await?.is_some() {
+            return Err(StorageError::Conflict.into());
         }
         let response = respond.build(&operation(tx).await?);
+        if !claims_first && claim(tx, &own, request).await?.is_some() {
+            return Err(StorageError::Conflict.into());
+        }
         if !response.is_secret {
-            let token = own.token();
             let stored = StoredResponse { response: response.clone(), groups: groups(token) };
             let text = serde_json::to_string(&stored).expect("texts are JSON");
-            let (workspace, token) = (token.workspace, token.token);
-            idempotency::store_response(tx, workspace, token, &request.key, &text).await?;
+            idempotency::store_response(tx, workspace, token_id, &request.key, &text).await?;
         }
         Ok(response)
     };

@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::error::{self, Error, Failure, Result};
-use crate::engine::group_commit::{GroupedResult, complete, run_in_group};
+use crate::engine::group_commit::{GroupedResult, run_alone, run_in_group};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
-use crate::engine::postgres::Postgres;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
 use crate::engine::postgres::write_groups::WriteKey;
+use crate::engine::postgres::{Postgres, WriteKind};
 use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
@@ -226,17 +226,28 @@ impl Database {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let operation = Box::new(operation);
-        async move {
-            let _counted = self.pressure.count();
-            let result = self.write_uncounted(name, operation, None).await;
-            if let Some(Error::KeySpaceExhausted(workspace, around)) =
-                result.as_ref().err().and_then(Failure::storage_error)
-            {
-                self.record_long_key(*workspace, around.clone()).await;
-            }
-            result
+        self.write_as(WriteKind::Foreground, name, Box::new(operation))
+    }
+
+    async fn write_as<T, E, F>(
+        &self,
+        kind: WriteKind,
+        name: &'static str,
+        operation: Box<F>,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let _counted = self.pressure.count();
+        let result = self.write_uncounted(kind, name, operation, None).await;
+        if let Some(Error::KeySpaceExhausted(workspace, around)) =
+            result.as_ref().err().and_then(Failure::storage_error)
+        {
+            self.record_long_key(*workspace, around.clone()).await;
         }
+        result
     }
 
     /// Like [`Database::write`], for short writes that many clients send. On PostgreSQL, such
@@ -257,13 +268,18 @@ impl Database {
     {
         let operation = Box::new(operation);
         async move {
-            if let Engine::Postgres(postgres) = &*self.engine {
-                let result = run_in_group(postgres, &self.commit_signal, &keys, &*operation).await;
-                if let GroupedResult::Done(result) = result {
-                    return result;
+            let Engine::Postgres(postgres) = &*self.engine else {
+                return self.write_as(WriteKind::Foreground, name, operation).await;
+            };
+            let counted = self.pressure.count();
+            let result = run_in_group(postgres, &self.commit_signal, &keys, &*operation).await;
+            drop(counted);
+            match result {
+                GroupedResult::Done(result) => result,
+                GroupedResult::MustRunAlone => {
+                    self.write_as(WriteKind::Admitted, name, operation).await
                 }
             }
-            self.write(name, operation).await
         }
     }
 
@@ -271,7 +287,8 @@ impl Database {
     /// this takes another one.
     async fn record_long_key(&self, workspace: WorkspaceId, around: OrderKey) {
         let note = async move |tx: &WriteTx<'_>| note_if_long(tx, workspace, &around).await;
-        if let Err(error) = self.write_uncounted::<_, Error, _>("ordering.note", note, None).await {
+        let noted = self.write_uncounted(WriteKind::Foreground, "ordering.note", note, None);
+        if let Err::<(), Error>(error) = noted.await {
             tracing::debug!(%error, "a long order key could not be recorded");
         }
     }
@@ -297,7 +314,8 @@ impl Database {
             was.store(tx.should_yield(), Ordering::Relaxed);
             result
         };
-        let result = self.write_uncounted(name, operation, Some(&self.pressure)).await;
+        let result =
+            self.write_uncounted(WriteKind::Admitted, name, operation, Some(&self.pressure)).await;
         if had_to_yield.load(Ordering::Relaxed) {
             // Leaves as much time to other writers as this transaction took.
             tokio::time::sleep(started.elapsed().min(BACKGROUND_PAUSE_LIMIT)).await;
@@ -307,6 +325,7 @@ impl Database {
 
     async fn write_uncounted<T, E, F>(
         &self,
+        kind: WriteKind,
         name: &'static str,
         operation: F,
         pressure: Option<&Arc<WritePressure>>,
@@ -331,23 +350,11 @@ impl Database {
         let started = Instant::now();
         let mut attempts = 1;
         loop {
-            // Background writes and retries wait for a connection, without admission control.
-            let waits = pressure.is_some() || attempts > 1;
-            let session = postgres.writer(waits).await?;
+            let kind = if attempts == 1 { kind } else { WriteKind::Admitted };
+            let session = postgres.writer(kind).await?;
             let slice = pressure.map(WritePressure::concurrent_slice);
-            let (result, must_notify) = {
-                let tx = WriteTx::new(session.tx(), slice.as_ref());
-                let result = match Box::pin(operation(&tx)).await {
-                    Ok(_) if tx.has_failed() => {
-                        Err(Error::corrupt("a failed statement was ignored").into())
-                    }
-                    Ok(value) => complete(&tx).await.map(|()| value).map_err(E::from),
-                    Err(error) => Err(error),
-                };
-                (result, tx.must_notify())
-            };
-            let error = match session.finish(result).await {
-                Ok(value) => {
+            let error = match run_alone(session, slice.as_ref(), &operation).await {
+                Ok((value, must_notify)) => {
                     if must_notify {
                         self.commit_signal.send_modify(|count| *count += 1);
                     }

@@ -11,11 +11,10 @@ use tokio::sync::watch;
 
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::group_state::GroupState;
-use crate::engine::postgres::Postgres;
-use crate::engine::postgres::write_groups::{
-    GroupEnd, GroupTransaction, RunningGroup, WriteGroups, WriteKey,
-};
+use crate::engine::postgres::write_groups::{GroupEnd, GroupTransaction, RunningGroup, WriteKey};
+use crate::engine::postgres::{Postgres, WriteKind, WriteSession};
 use crate::engine::transaction::WriteTx;
+use crate::engine::write_pressure::TimeSlice;
 use crate::tables::event_append::insert_appended;
 
 /// The result of a write in a group.
@@ -39,9 +38,10 @@ where
 {
     let (member, must_lead) = postgres.groups.join(keys);
     if must_lead {
-        tokio::spawn(run_groups(Arc::clone(postgres), commit_signal.clone()));
+        let guard = AbandonGuard(Some(Arc::clone(postgres)));
+        tokio::spawn(run_groups(guard, Arc::clone(postgres), commit_signal.clone()));
     }
-    let Some(started) = postgres.admission.wait(member.started()).await else {
+    let Some(started) = postgres.group_admission.wait(member.started()).await else {
         return GroupedResult::Done(Err(Error::Overloaded.into()));
     };
     let Some(write) = started else { return GroupedResult::MustRunAlone };
@@ -68,8 +68,11 @@ where
 }
 
 /// Runs the groups until none waits.
-async fn run_groups(postgres: Arc<Postgres>, commit_signal: watch::Sender<u64>) {
-    let mut guard = AbandonGuard(Some(&postgres.groups));
+async fn run_groups(
+    mut guard: AbandonGuard,
+    postgres: Arc<Postgres>,
+    commit_signal: watch::Sender<u64>,
+) {
     while let Some(mut group) = postgres.groups.next() {
         let end = run_group(&postgres, &commit_signal, &mut group).await;
         group.end(end);
@@ -78,11 +81,13 @@ async fn run_groups(postgres: Arc<Postgres>, commit_signal: watch::Sender<u64>) 
 }
 
 /// Abandons the waiting groups if their task panics or is dropped, so that no write waits forever.
-struct AbandonGuard<'g>(Option<&'g WriteGroups>);
+struct AbandonGuard(Option<Arc<Postgres>>);
 
-impl Drop for AbandonGuard<'_> {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
-        self.0.iter().for_each(|groups| groups.abandon());
+        if let Some(postgres) = &self.0 {
+            postgres.groups.abandon();
+        }
     }
 }
 
@@ -91,7 +96,7 @@ async fn run_group(
     commit_signal: &watch::Sender<u64>,
     group: &mut RunningGroup,
 ) -> GroupEnd {
-    let session = match postgres.writer(true).await {
+    let session = match postgres.writer(WriteKind::Group).await {
         Ok(session) => session,
         Err(error) => {
             tracing::debug!(%error, "no connection for a group of writes");
@@ -129,8 +134,32 @@ async fn run_group(
     }
 }
 
-/// Completes a transaction on PostgreSQL before its commit.
-pub(crate) async fn complete(tx: &WriteTx<'_>) -> Result<()> {
+/// Runs a write in a transaction of its own. Also returns true if subscribers must be notified.
+pub(crate) async fn run_alone<T, E, F>(
+    session: WriteSession,
+    slice: Option<&TimeSlice>,
+    operation: &F,
+) -> Result<(T, bool), E>
+where
+    T: Send + 'static,
+    E: Failure,
+    F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+{
+    let result = {
+        let tx = WriteTx::new(session.tx(), slice);
+        match Box::pin(operation(&tx)).await {
+            Ok(_) if tx.has_failed() => {
+                Err(Error::corrupt("a failed statement was ignored").into())
+            }
+            Ok(value) => complete(&tx).await.map(|()| (value, tx.must_notify())).map_err(E::from),
+            Err(error) => Err(error),
+        }
+    };
+    session.finish(result).await
+}
+
+/// Completes a transaction before its commit.
+async fn complete(tx: &WriteTx<'_>) -> Result<()> {
     insert_appended(tx).await?;
     tx.change_generations().await
 }

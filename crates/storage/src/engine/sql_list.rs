@@ -56,8 +56,8 @@ pub(crate) fn in_list_or_all<'v, T: Into<Value<'v>> + Clone>(
     if items.len() > IN_LIST_WORTH_MAX { String::new() } else { in_list(column, items, params) }
 }
 
-/// Returns the INSERT of `count` rows, each with `width` parameters. `sql` is the INSERT of one row,
-/// and ends with its values.
+/// Returns the INSERT of `count` rows, each with `width` parameters. `sql` is the INSERT of one
+/// row, and ends with its values.
 pub(crate) fn insert_of_rows(sql: &str, width: usize, count: usize) -> String {
     let (into, row) = sql.rsplit_once("VALUES").expect("an INSERT of values");
     let rows: Vec<_> = (0..count).map(|number| renumbered(row, number * width)).collect();

@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
-use crate::engine::group_state::GroupState;
+use crate::engine::group_state::{GroupState, TransactionChanges};
 use crate::engine::new_event::AppendedEvent;
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
@@ -55,15 +55,6 @@ pub struct WriteTx<'a> {
     events: Mutex<Vec<AppendedEvent>>,
     /// The state that the writes of a group share, if the transaction is one of a group.
     group: Option<&'a GroupState>,
-}
-
-/// The changes of a write that are recorded at the end of its transaction.
-#[derive(Debug)]
-pub(crate) struct TransactionChanges {
-    must_notify: bool,
-    scope: ChangeScope,
-    next: BTreeSet<WorkspaceId>,
-    events: Vec<AppendedEvent>,
 }
 
 #[derive(Debug)]
@@ -286,6 +277,11 @@ impl<'a> WriteTx<'a> {
     /// Creates the view of one write on a transaction that a group of writes shares.
     pub(crate) fn of_group(tx: Tx<'a>, group: &'a GroupState) -> Self {
         Self { group: Some(group), ..Self::new(tx, None) }
+    }
+
+    /// Returns true if other writes share the transaction.
+    pub fn is_shared(&self) -> bool {
+        self.group.is_some()
     }
 
     /// Returns the state that the writes of its group share.

@@ -15,7 +15,7 @@ use crate::tables::content_groups;
 use crate::tables::events::last_sequence;
 
 /// The size of appended events, in bytes, above which a transaction inserts them before its end.
-const BUFFER_SIZE_LIMIT: usize = 4 << 20;
+const BUFFER_SIZE_LIMIT: usize = 32 << 20;
 
 /// Appends events, in this order. They are inserted at the end of the transaction, or earlier if
 /// they are large.
@@ -272,8 +272,7 @@ async fn candidates(
         .flat_map(|occurrence| occurrence.types().iter().map(|event| event.as_str()))
         .collect();
     let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
-    let groups: BTreeSet<ContentGroupId> =
-        paths.flat_map(GroupPath::groups).take(16 * GROUP_FILTER_LIMIT).copied().collect();
+    let groups: BTreeSet<ContentGroupId> = paths.flat_map(GroupPath::groups).copied().collect();
     let mut params = Vec::new();
     let of_workspaces = in_list("h.workspace_id", workspaces.iter().copied(), &mut params);
     let of_types = in_list("h.event", types.iter().copied(), &mut params);

@@ -76,9 +76,15 @@ pub async fn update(
 ) -> Result<StoredPiece, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let keys = vec![key_of(update.id)];
+    // A move depends on the neighbours, which other writes of a group may change.
+    let moves = update.content_group_id.is_some() || update.reference_id.is_some();
     let write =
         async move |tx: &WriteTx<'_>| update_in(tx, &environment, &scope, &update, &expected).await;
-    caller.write_grouped("content_pieces.update", keys, write).await
+    if moves {
+        caller.write("content_pieces.update", write).await
+    } else {
+        caller.write_grouped("content_pieces.update", keys, write).await
+    }
 }
 
 /// Updates a piece, and rolls back. Returns the content after the update.

@@ -29,8 +29,8 @@ use crate::engine::statement_log::StatementLog;
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
 use heartbeat::HeartbeatConnection;
 use replica::Replica;
-pub(crate) use session::TransactionConnection;
-use session::{PooledConnection, ReadSession, WriteSession};
+use session::{PooledConnection, ReadSession};
+pub(crate) use session::{TransactionConnection, WriteKind, WriteSession};
 use shared_connection::SharedConnection;
 use write_groups::WriteGroups;
 
@@ -55,8 +55,10 @@ pub(crate) struct Postgres {
     pub(crate) write_timeout: Duration,
     /// The permits of writes. There are fewer than connections, so that reads always find some.
     writers: Arc<Semaphore>,
-    pub(crate) admission: AdmissionQueue,
+    admission: AdmissionQueue,
     pub(crate) groups: WriteGroups,
+    /// The writes that wait for their groups.
+    pub(crate) group_admission: AdmissionQueue,
 }
 
 impl Postgres {
@@ -83,6 +85,7 @@ impl Postgres {
             writers: Arc::new(Semaphore::new(writers)),
             admission: AdmissionQueue::new(WRITER_LIMITS),
             groups: WriteGroups::default(),
+            group_admission: AdmissionQueue::new(WRITER_LIMITS),
         })
     }
 
@@ -118,18 +121,18 @@ impl Postgres {
         self.shared.discard(session.client()).await;
     }
 
-    /// Begins a write transaction. Some callers wait for a permit in any case; others fail with
-    /// `Overloaded` if the admission queue is full.
-    pub(crate) async fn writer(&self, waits_for_permit: bool) -> Result<WriteSession> {
+    /// Begins a write transaction. One of the foreground fails with `Overloaded` if the admission
+    /// queue is full.
+    pub(crate) async fn writer(&self, kind: WriteKind) -> Result<WriteSession> {
         let permit = Arc::clone(&self.writers).acquire_owned();
-        let admitted = if waits_for_permit {
-            timeout(CONNECTION_TIMEOUT, permit).await.ok()
-        } else {
+        let admitted = if kind == WriteKind::Foreground {
             self.admission.wait(permit).await
+        } else {
+            timeout(CONNECTION_TIMEOUT, permit).await.ok()
         };
         let admitted = admitted.and_then(std::result::Result::ok);
         let admitted = admitted.ok_or(Error::Overloaded)?;
-        WriteSession::begin(self.get().await?, admitted, self.log.clone()).await
+        WriteSession::begin(self.get().await?, admitted, self.log.clone(), kind).await
     }
 
     /// Returns the back-off before a retry. Its average grows with each attempt. It is random, so

@@ -21,6 +21,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Begins a transaction, with the same isolation level whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
+/// Begins the transaction of a group. It waits only briefly for a lock, as all its writes wait.
+const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'";
+
 /// A connection for reads, each statement by itself: one of the pool, or the shared one.
 pub(crate) struct ReadSession<C> {
     client: C,
@@ -128,6 +131,17 @@ impl Drop for TransactionConnection {
     }
 }
 
+/// The kinds of write transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteKind {
+    /// A write that may be rejected if too many others wait.
+    Foreground,
+    /// A write that waits for a permit in any case: of the background, or one that was admitted.
+    Admitted,
+    /// A group of writes, which were admitted.
+    Group,
+}
+
 /// A connection within a transaction.
 #[derive(Debug)]
 pub(crate) struct WriteSession {
@@ -142,9 +156,11 @@ impl WriteSession {
         client: Object,
         permit: OwnedSemaphorePermit,
         log: Option<Arc<StatementLog>>,
+        kind: WriteKind,
     ) -> Result<Self> {
         let session = Self { client: TransactionConnection::new(client), log, _permit: permit };
-        within_timeout(async { Ok(session.client.batch_execute(BEGIN).await?) }).await?;
+        let begin = if kind == WriteKind::Group { BEGIN_GROUP } else { BEGIN };
+        within_timeout(async { Ok(session.client.batch_execute(begin).await?) }).await?;
         Ok(session)
     }
 

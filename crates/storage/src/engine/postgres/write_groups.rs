@@ -14,9 +14,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::session::WriteSession;
+use super::timeouts::ResponseTimeout;
 use crate::engine::error::Error;
-use crate::engine::group_state::GroupState;
-use crate::engine::transaction::{TransactionChanges, WriteTx};
+use crate::engine::group_state::{GroupState, TransactionChanges};
+use crate::engine::transaction::WriteTx;
 
 /// The limit of writes in a group.
 const GROUP_SIZE_LIMIT: usize = 128;
@@ -131,7 +132,9 @@ impl WriteGroups {
     /// Takes the next group to run. If there is none, the calling task must end.
     pub(crate) fn next(&self) -> Option<RunningGroup> {
         let mut queue = self.0.lock();
-        let group = queue.waiting.pop_front();
+        // Groups whose writes have all given up are discarded.
+        let has_writes = |group: &WaitingGroup| group.stage.receiver_count() > 0;
+        let group = std::iter::from_fn(|| queue.waiting.pop_front()).find(has_writes);
         queue.is_led = group.is_some();
         group.map(|WaitingGroup { stage, receiver, .. }| RunningGroup { stage, receiver })
     }
@@ -227,7 +230,8 @@ impl RunningWrite {
         let ended = place.stage.wait_for(|stage| matches!(stage, Stage::Ended(_))).await;
         match ended.as_deref() {
             Ok(Stage::Ended(end)) => end.clone(),
-            _ => GroupEnd::RolledBack,
+            // The task of the group has ended, possibly after the commit.
+            _ => GroupEnd::Failed(ResponseTimeout::error()),
         }
     }
 

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::{AttemptOutcome, DeliveryStep};
-use galley_domain::{DeliveryId, EventId};
+use galley_domain::event::{EventType, ResourceChange};
+use galley_domain::{ContentGroupId, DeliveryId, EventId};
 use galley_storage::delivery_queue::{self, ClaimedDelivery, LockedQueues, ScanPosition};
+use galley_storage::event_append::{self, NewEvent};
 use galley_storage::{Affects, DatabaseUrl, Error, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
 use tokio_postgres::NoTls;
 
 use super::{
     append_events, append_events_with_ids, check_plans, exchange, expand, gauges, later, lease,
-    settle, webhook, write,
+    settle, webhook, webhook_for, write,
 };
 use crate::store::{NOW, OpenStore, id};
 
@@ -54,6 +57,32 @@ async fn events_become_deliveries_in_slices(store: TestStore) {
     assert_eq!(open.count("(SELECT DISTINCT webhook_id, event_id FROM deliveries) d").await, 180);
     assert_eq!(gauges(&open).await.pending, 180);
     check_plans(&open).await;
+}
+
+#[on_both_engines]
+async fn webhooks_of_a_group_receive_events_that_follow_thousands_of_other_groups(
+    store: TestStore,
+) {
+    let open = OpenStore::new(store).await;
+    let (workspace, other) = (open.workspace, ContentGroupId::new(id()));
+    webhook_for(&open, EventType::ContentPieceRemoved, Some(other)).await;
+    let path = |group| GroupPath::new(vec![open.group, group]);
+    let removed = |group| NewEvent {
+        id: EventId::new(id()),
+        occurrence: ResourceChange::PieceRemoved(path(group)),
+        data: "{}".to_owned(),
+        data_before: None,
+        custom_data_of: None,
+    };
+    let elsewhere = ContentGroupId::new(id());
+    let mut events: Vec<NewEvent> = (0..2_000).map(|_| removed(elsewhere)).collect();
+    events.push(removed(other));
+    let append = async move |tx: &WriteTx<'_>| {
+        event_append::append(tx, workspace, events.clone(), NOW).await
+    };
+    write(&open.database, append).await;
+    while expand(&open, 7).await {}
+    assert_eq!(open.count("deliveries").await, 1);
 }
 
 #[on_both_engines]

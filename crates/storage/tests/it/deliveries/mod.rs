@@ -9,7 +9,7 @@ use std::sync::Arc;
 use galley_domain::delivery::{AttemptOutcome, DISABLED_BACKLOG_MAX, DeliveryStatus, DeliveryStep};
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
-use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
+use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, DeliveryListQuery, DeliverySelection,
     LockedQueues, ScanPosition,
@@ -37,14 +37,23 @@ async fn write<T: Send + 'static>(
 
 /// Creates a webhook for the whole workspace.
 pub(crate) async fn webhook(open: &OpenStore) -> WebhookId {
+    webhook_for(open, EventType::MemberAdded, None).await
+}
+
+/// Creates a webhook for an event, of a content group or the whole workspace.
+async fn webhook_for(
+    open: &OpenStore,
+    event: EventType,
+    content_group_id: Option<ContentGroupId>,
+) -> WebhookId {
     let workspace = open.workspace;
     let webhook = Webhook {
         id: WebhookId::new(id()),
         url: WebhookUrl::parse("https://example.org/").unwrap(),
         name: WebhookName::parse("h").unwrap(),
         description: None,
-        event: EventType::MemberAdded,
-        content_group_id: None,
+        event,
+        content_group_id,
         extension: None,
         enabled: true,
         disabled_reason: None,
