@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, Title};
-use galley_domain::tag::Tag;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
 use galley_domain::{
@@ -13,6 +12,7 @@ use galley_domain::{
 };
 use galley_storage::members::MemberProfile;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::content::Content;
@@ -58,7 +58,8 @@ pub struct ContentPieceBody<'a> {
     #[schema(example = "hello")]
     slug: &'a str,
     members: Vec<PieceMemberBody<'a>>,
-    tags: Vec<TagBody<'a>>,
+    #[schema(value_type = Vec<TagBody<'_>>)]
+    tags: Vec<&'a RawValue>,
     /// The sort key of the piece: bytewise order is list order. It is unique in the workspace.
     #[schema(value_type = String, example = "a0")]
     order: &'a OrderKey,
@@ -113,9 +114,13 @@ struct PieceMemberProfileBody<'a> {
 /// The tags and members that pieces refer to.
 #[derive(Debug, Default)]
 pub struct ReferencedResources {
-    pub tags: HashMap<TagId, Arc<Tag>>,
+    /// Tags as JSON, which is written once for all pieces.
+    pub tags: HashMap<TagId, Arc<RawValue>>,
     pub members: HashMap<WorkspaceMemberId, Arc<MemberProfile>>,
 }
+
+/// The size of most pieces as JSON without content, in bytes.
+const TYPICAL_SIZE: usize = 1_024;
 
 impl<'a> ContentPieceBody<'a> {
     /// Creates the representation of a piece without its content. `description` has the requested
@@ -127,7 +132,7 @@ impl<'a> ContentPieceBody<'a> {
     ) -> Self {
         let fields = &piece.fields;
         let member = |id| referenced.members.get(id).map(|member| PieceMemberBody::from(&**member));
-        let tag = |id| referenced.tags.get(id).map(|tag| TagBody::from(&**tag));
+        let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
         Self {
             id: piece.id,
             date: fields.date,
@@ -154,8 +159,9 @@ impl<'a> ContentPieceBody<'a> {
     /// Writes the piece with its content, which is JSON already. As a `RawValue`, it would be
     /// validated first, which takes a tenth of an uncached read.
     pub fn write_json(&self, content: Option<&str>, out: &mut impl Write) -> io::Result<()> {
-        let mut json = serde_json::to_vec(self)?;
-        let Some(content) = content else { return out.write_all(&json) };
+        let Some(content) = content else { return Ok(serde_json::to_writer(out, self)?) };
+        let mut json = Vec::with_capacity(TYPICAL_SIZE);
+        serde_json::to_writer(&mut json, self)?;
         json.pop();
         json.extend_from_slice(b",\"content\":");
         out.write_all(&json)?;

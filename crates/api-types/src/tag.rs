@@ -3,6 +3,7 @@
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::request::bodies;
@@ -26,6 +27,11 @@ impl<'a> From<&'a Tag> for TagBody<'a> {
     fn from(tag: &'a Tag) -> Self {
         Self { id: tag.id, label: tag.label.as_str(), color: tag.color }
     }
+}
+
+/// Returns a tag as JSON.
+pub fn tag_json(tag: &Tag) -> Box<RawValue> {
+    serde_json::value::to_raw_value(&TagBody::from(tag)).expect("tags are JSON")
 }
 
 bodies! {

@@ -1,14 +1,17 @@
 //! The tags and members that pieces refer to, and their cache.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use galley_api_types::content_piece::ReferencedResources;
+use galley_api_types::tag::tag_json;
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::tag::Tag;
 use galley_domain::{TagId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
 use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags};
 use quick_cache::sync::Cache;
+use serde_json::value::RawValue;
 
 /// Reads the tags and members of `pieces`, in two statements.
 pub async fn of_pieces<'p>(
@@ -33,7 +36,7 @@ pub async fn find(
     )
     .await?;
     Ok(ReferencedResources {
-        tags: tags.into_iter().map(|tag| (tag.id, Arc::new(tag))).collect(),
+        tags: tags.iter().map(|tag| (tag.id, tag_json(tag).into())).collect(),
         members: members.into_iter().map(|member| (member.id, Arc::new(member))).collect(),
     })
 }
@@ -45,15 +48,21 @@ const CACHE_CAPACITY: usize = 10_000;
 /// more than one piece, such as a change of a tag or member.
 #[derive(Debug)]
 pub(crate) struct ReferenceCache {
-    tags: Cache<(WorkspaceId, TagId), CachedRow<Tag>>,
+    tags: Cache<(WorkspaceId, TagId), CachedRow<RawValue>>,
     members: Cache<(WorkspaceId, WorkspaceMemberId), CachedRow<MemberProfile>>,
 }
 
-#[derive(Debug, Clone)]
-struct CachedRow<T> {
+#[derive(Debug)]
+struct CachedRow<T: ?Sized> {
     row: Arc<T>,
     /// The row was read at this version, or later.
     version: DataVersion,
+}
+
+impl<T: ?Sized> Clone for CachedRow<T> {
+    fn clone(&self) -> Self {
+        Self { row: Arc::clone(&self.row), version: self.version }
+    }
 }
 
 /// The state of the database before a read.
@@ -72,8 +81,34 @@ impl StateBeforeRead {
         Some(Self { version, last_modified: database.last_modified(workspace)? })
     }
 
-    fn is_current<T>(&self, cached: &CachedRow<T>) -> bool {
-        self.last_modified.shared_is_unchanged_since(cached.version)
+    /// Removes those of `ids` whose rows are cached, and returns these rows.
+    fn take_cached<I: Copy + Eq + Hash, T: ?Sized>(
+        &self,
+        cache: &Cache<(WorkspaceId, I), CachedRow<T>>,
+        workspace: WorkspaceId,
+        ids: &mut Vec<I>,
+    ) -> HashMap<I, Arc<T>> {
+        let mut known = HashMap::with_capacity(ids.len());
+        ids.retain(|&id| match cache.get(&(workspace, id)) {
+            Some(cached) if self.last_modified.shared_is_unchanged_since(cached.version) => {
+                known.insert(id, cached.row);
+                false
+            }
+            _ => true,
+        });
+        known
+    }
+
+    fn cache<I: Copy + Eq + Hash, T: ?Sized>(
+        &self,
+        cache: &Cache<(WorkspaceId, I), CachedRow<T>>,
+        workspace: WorkspaceId,
+        found: &HashMap<I, Arc<T>>,
+    ) {
+        for (&id, row) in found {
+            let row = CachedRow { row: Arc::clone(row), version: self.version };
+            cache.insert((workspace, id), row);
+        }
     }
 }
 
@@ -94,33 +129,16 @@ impl ReferenceCache {
     ) -> Result<ReferencedResources> {
         let (mut tags, mut members) = ids_of_pieces(pieces);
         let Some(state) = state else { return find(tx, workspace, &tags, &members).await };
-        let mut known = ReferencedResources::default();
-        tags.retain(|&id| match self.tags.get(&(workspace, id)) {
-            Some(cached) if state.is_current(&cached) => {
-                known.tags.insert(id, cached.row);
-                false
-            }
-            _ => true,
-        });
-        members.retain(|&id| match self.members.get(&(workspace, id)) {
-            Some(cached) if state.is_current(&cached) => {
-                known.members.insert(id, cached.row);
-                false
-            }
-            _ => true,
-        });
+        let mut known = ReferencedResources {
+            tags: state.take_cached(&self.tags, workspace, &mut tags),
+            members: state.take_cached(&self.members, workspace, &mut members),
+        };
         if tags.is_empty() && members.is_empty() {
             return Ok(known);
         }
         let found = find(tx, workspace, &tags, &members).await?;
-        for (&id, row) in &found.tags {
-            let row = CachedRow { row: Arc::clone(row), version: state.version };
-            self.tags.insert((workspace, id), row);
-        }
-        for (&id, row) in &found.members {
-            let row = CachedRow { row: Arc::clone(row), version: state.version };
-            self.members.insert((workspace, id), row);
-        }
+        state.cache(&self.tags, workspace, &found.tags);
+        state.cache(&self.members, workspace, &found.members);
         known.tags.extend(found.tags);
         known.members.extend(found.members);
         Ok(known)

@@ -69,7 +69,8 @@ impl Timestamp {
     /// Writes a time in the years 0 to 9999. Formats the digits itself, for speed, as lists contain
     /// many times.
     fn write(self, text: &mut [u8; TEXT_LENGTH]) -> Option<&str> {
-        let utc = EPOCH.checked_add(SignedDuration::from_millis(self.0)).ok()?;
+        // A tenth of the time of an addition to `EPOCH`.
+        let utc = Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(self.0).ok()?);
         let year = u16::try_from(utc.year()).ok()?;
         text.copy_from_slice(b"0000-00-00T00:00:00.000Z");
         let mut put = |at: usize, digits: usize, number: u16| {
