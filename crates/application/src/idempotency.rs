@@ -114,15 +114,6 @@ struct KeyedRequest {
     hash: [u8; 32],
 }
 
-/// The transaction that a create runs in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// A transaction of its own.
-    Alone,
-    /// A transaction that several writes may share ([`Caller::write_grouped`]).
-    Grouped,
-}
-
 /// Runs `operation` in a transaction, once for each idempotency key, and stores its response.
 pub(crate) async fn create<T, F>(
     caller: &Caller,
@@ -135,15 +126,29 @@ where
     T: Send + Sync + 'static,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
 {
-    create_in(caller, name, request, Sharing::Alone, operation, respond).await
+    create_in::<false, _, _>(caller, name, request, operation, respond).await
 }
 
-/// Like [`create`], in a transaction of its own or a shared one.
-pub(crate) async fn create_in<T, F>(
+/// Like [`create`], for short operations that many clients call ([`Caller::write_grouped`]).
+pub(crate) async fn create_grouped<T, F>(
     caller: &Caller,
     name: &'static str,
     request: IdempotentRequest,
-    sharing: Sharing,
+    operation: F,
+    respond: Respond<T>,
+) -> Result<CreatedResponse, Error>
+where
+    T: Send + Sync + 'static,
+    F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+{
+    create_in::<true, _, _>(caller, name, request, operation, respond).await
+}
+
+/// A constant chooses the transaction, as each operation is otherwise compiled for both.
+async fn create_in<const IS_GROUPED: bool, T, F>(
+    caller: &Caller,
+    name: &'static str,
+    request: IdempotentRequest,
     operation: F,
     respond: Respond<T>,
 ) -> Result<CreatedResponse, Error>
@@ -182,9 +187,10 @@ where
         }
         Ok(response)
     };
-    match sharing {
-        Sharing::Alone => caller.write(name, write).await,
-        Sharing::Grouped => caller.write_grouped(name, key.into_iter().collect(), write).await,
+    if IS_GROUPED {
+        caller.write_grouped(name, key.into_iter().collect(), write).await
+    } else {
+        caller.write(name, write).await
     }
 }
 

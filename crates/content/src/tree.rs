@@ -3,9 +3,10 @@
 //! `TreeBuilder` appends nodes in document order, independently of the schema. Its callers
 //! (`parse::context` and `json`) ensure that the nodes are valid.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use crate::marks::{ColorId, Flag, Link, LinkId, Marks};
 use crate::node::{

@@ -4,8 +4,7 @@
 //! texts, and the positions of comments. Each name is stored once. A node takes 32 bytes besides
 //! its text and attributes, as an input may consist almost only of elements.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use html5ever::tendril::StrTendril;
 use html5ever::{QualName, local_name};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures_util::future::{try_join, try_join_all, try_join3};
+use futures_util::future::{BoxFuture, try_join, try_join_all, try_join3};
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
@@ -39,13 +39,18 @@ pub async fn append(
 /// From here to the commit, all other writers of these workspaces wait. So this comes last, and its
 /// statements are pipelined. Their order matters: the current state can be read only under the
 /// lock.
-pub(crate) async fn insert_appended(tx: &WriteTx<'_>) -> Result<()> {
-    let appended = tx.take_appended_events();
-    if appended.is_empty() {
-        return Ok(());
-    }
+///
+/// The future is boxed, so that it is compiled once and not for each write.
+pub(crate) fn insert_appended<'t>(tx: &'t WriteTx<'_>) -> BoxFuture<'t, Result<()>> {
+    Box::pin(async {
+        let appended = tx.take_appended_events();
+        if appended.is_empty() { Ok(()) } else { insert(tx, &appended).await }
+    })
+}
+
+async fn insert(tx: &WriteTx<'_>, appended: &[AppendedEvent]) -> Result<()> {
     let mut of_workspaces: BTreeMap<WorkspaceId, Vec<&AppendedEvent>> = BTreeMap::new();
-    for event in &appended {
+    for event in appended {
         of_workspaces.entry(event.workspace).or_default().push(event);
     }
     let workspaces: Vec<WorkspaceId> = of_workspaces.keys().copied().collect();
@@ -61,7 +66,7 @@ pub(crate) async fn insert_appended(tx: &WriteTx<'_>) -> Result<()> {
     let locked =
         try_join_all(workspaces.iter().map(|&workspace| lock_events(tx, &lock, workspace)));
     let last = tx.query(&last, &ids, |row| Ok((row.get(0)?, row.get::<i64>(1)?)));
-    let moved = Box::pin(current_paths(tx, &workspaces, &appended));
+    let moved = Box::pin(current_paths(tx, &workspaces, appended));
     let (_, last, moved) = try_join3(locked, last, moved).await?;
     let last: HashMap<WorkspaceId, i64> = last.into_iter().collect();
     let mut numbered = Vec::with_capacity(appended.len());

@@ -21,7 +21,7 @@ pub use order_keys::spread_order_keys;
 use crate::caller::Caller;
 use crate::dry_run::dry_run;
 use crate::error::Error;
-use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond, Sharing};
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::variants;
 use crate::precondition::VersionPrecondition;
 use crate::references::StateBeforeRead;
@@ -34,10 +34,14 @@ pub async fn create(
     respond: Respond<StoredPiece>,
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    let sharing = if new.reference_id.is_none() { Sharing::Grouped } else { Sharing::Alone };
+    let is_appended = new.reference_id.is_none();
     let create = async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await;
     let name = "content_pieces.create";
-    idempotency::create_in(caller, name, request, sharing, create, respond).await
+    if is_appended {
+        idempotency::create_grouped(caller, name, request, create, respond).await
+    } else {
+        idempotency::create(caller, name, request, create, respond).await
+    }
 }
 
 /// Creates several pieces, or none. Issues have the path `pieces[index]`.
