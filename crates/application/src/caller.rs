@@ -113,12 +113,12 @@ impl Caller {
         self.service.database().write(name, operation)
     }
 
-    /// Like [`Caller::write`], for short writes that many clients send
-    /// ([`galley_storage::Database::write_grouped`]).
+    /// Like [`Caller::write`], for short writes that many clients send. Without `keys`, it is the
+    /// same ([`galley_storage::Database::write_grouped`]).
     pub(crate) fn write_grouped<T, F>(
         &self,
         name: &'static str,
-        keys: Vec<WriteKey>,
+        keys: Option<Vec<WriteKey>>,
         operation: F,
     ) -> impl Future<Output = Result<T, Error>>
     where

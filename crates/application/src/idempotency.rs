@@ -114,41 +114,13 @@ struct KeyedRequest {
     hash: [u8; 32],
 }
 
-/// Runs `operation` in a transaction, once for each idempotency key, and stores its response.
+/// Runs `operation` in a transaction, once for each idempotency key, and stores its response. With
+/// `keys`, other writes may share the transaction ([`Caller::write_grouped`]).
 pub(crate) async fn create<T, F>(
     caller: &Caller,
     name: &'static str,
     request: IdempotentRequest,
-    operation: F,
-    respond: Respond<T>,
-) -> Result<CreatedResponse, Error>
-where
-    T: Send + Sync + 'static,
-    F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
-{
-    create_in::<false, _, _>(caller, name, request, operation, respond).await
-}
-
-/// Like [`create`], for short operations that many clients call ([`Caller::write_grouped`]).
-pub(crate) async fn create_grouped<T, F>(
-    caller: &Caller,
-    name: &'static str,
-    request: IdempotentRequest,
-    operation: F,
-    respond: Respond<T>,
-) -> Result<CreatedResponse, Error>
-where
-    T: Send + Sync + 'static,
-    F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
-{
-    create_in::<true, _, _>(caller, name, request, operation, respond).await
-}
-
-/// A constant chooses the transaction, as each operation is otherwise compiled for both.
-async fn create_in<const IS_GROUPED: bool, T, F>(
-    caller: &Caller,
-    name: &'static str,
-    request: IdempotentRequest,
+    keys: Option<Vec<WriteKey>>,
     operation: F,
     respond: Respond<T>,
 ) -> Result<CreatedResponse, Error>
@@ -187,11 +159,8 @@ where
         }
         Ok(response)
     };
-    if IS_GROUPED {
-        caller.write_grouped(name, key.into_iter().collect(), write).await
-    } else {
-        caller.write(name, write).await
-    }
+    let keys = keys.map(|keys| keys.into_iter().chain(key).collect());
+    caller.write_grouped(name, keys, write).await
 }
 
 /// Claims the key for this transaction, or returns the stored response to the same request.

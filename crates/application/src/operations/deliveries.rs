@@ -109,7 +109,7 @@ pub async fn send_test(
     let send = async move |tx: &WriteTx<'_>| {
         send_test_in(tx, own.environment(), own.token(), webhook).await
     };
-    idempotency::create(caller, "webhooks.test", request, send, respond).await
+    idempotency::create(caller, "webhooks.test", request, None, send, respond).await
 }
 
 /// Sends a delivery again.
@@ -123,7 +123,7 @@ pub async fn retry(
     let retry = async move |tx: &WriteTx<'_>| {
         retry_in(tx, own.environment(), own.token(), delivery).await.map(|()| delivery)
     };
-    idempotency::create(caller, "deliveries.retry", request, retry, respond).await
+    idempotency::create(caller, "deliveries.retry", request, None, retry, respond).await
 }
 
 /// Sends again the deliveries of a webhook since a time.
@@ -138,7 +138,7 @@ pub async fn recover(
     let recover = async move |tx: &WriteTx<'_>| {
         recover_in(tx, own.environment(), own.token(), webhook, since).await.map(|()| webhook)
     };
-    idempotency::create(caller, "webhooks.recover", request, recover, respond).await
+    idempotency::create(caller, "webhooks.recover", request, None, recover, respond).await
 }
 
 /// The filters and the page of a list of deliveries.

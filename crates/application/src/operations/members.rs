@@ -122,7 +122,7 @@ pub async fn invite(
         let key = own.service().key();
         invite_in(tx, own.environment(), key, invites_per_hour, own.token(), &invitation).await
     };
-    idempotency::create(caller, "members.invite", request, create, respond).await
+    idempotency::create(caller, "members.invite", request, None, create, respond).await
 }
 
 /// Changes the role of a member.

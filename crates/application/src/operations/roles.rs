@@ -60,7 +60,7 @@ pub async fn create(
         inserted.map_err(name_taken)?;
         Ok(role)
     };
-    idempotency::create(caller, "roles.create", request, create, respond).await
+    idempotency::create(caller, "roles.create", request, None, create, respond).await
 }
 
 /// Updates a role. The update applies to every later request of its members.

@@ -38,7 +38,7 @@ pub async fn create(
     let color = new.color.unwrap_or_default();
     let create =
         async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new.label, color).await;
-    idempotency::create(caller, "tags.create", request, create, respond).await
+    idempotency::create(caller, "tags.create", request, None, create, respond).await
 }
 
 /// Updates a tag.

@@ -114,7 +114,7 @@ pub async fn issue(
     let own = caller.clone();
     let create =
         async move |tx: &WriteTx<'_>| issue_in(tx, own.environment(), own.token(), &new).await;
-    idempotency::create(caller, "tokens.create", request, create, respond).await
+    idempotency::create(caller, "tokens.create", request, None, create, respond).await
 }
 
 /// Updates a token.

@@ -39,7 +39,7 @@ pub async fn create(
     let (workspace, environment) = (caller.workspace(), caller.environment().clone());
     let create =
         async move |tx: &WriteTx<'_>| create_in(tx, &environment, workspace, new.clone()).await;
-    idempotency::create(caller, "variants.create", request, create, respond).await
+    idempotency::create(caller, "variants.create", request, None, create, respond).await
 }
 
 /// Updates a variant. The overrides of pieces are kept if the key changes.

@@ -71,7 +71,7 @@ pub async fn create(
     let create = async move |tx: &WriteTx<'_>| {
         create_in(tx, own.environment(), own.service().key(), own.token(), &new).await
     };
-    idempotency::create(caller, "webhooks.create", request, create, respond).await
+    idempotency::create(caller, "webhooks.create", request, None, create, respond).await
 }
 
 /// Updates a webhook.

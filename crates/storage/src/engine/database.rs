@@ -251,14 +251,14 @@ impl Database {
     }
 
     /// Like [`Database::write`], for short writes that many clients send. On PostgreSQL, such
-    /// writes share transactions, except those with a key in common.
+    /// writes share transactions, except those with a key in common. Without `keys`, it is the same.
     ///
     /// The keys must name all rows that the closure changes, or that its result depends on and
     /// other such writes change.
     pub fn write_grouped<T, E, F>(
         &self,
         name: &'static str,
-        keys: Vec<WriteKey>,
+        keys: Option<Vec<WriteKey>>,
         operation: F,
     ) -> impl Future<Output = Result<T, E>>
     where
@@ -268,7 +268,7 @@ impl Database {
     {
         let operation = Box::new(operation);
         async move {
-            let Engine::Postgres(postgres) = &*self.engine else {
+            let (Engine::Postgres(postgres), Some(keys)) = (&*self.engine, keys) else {
                 return self.write_as(WriteKind::Foreground, name, operation).await;
             };
             let counted = self.pressure.count();

@@ -47,7 +47,7 @@ where
     let Some(write) = started else { return GroupedResult::MustRunAlone };
     let tx = write.tx();
     let result = Box::pin(operation(&tx)).await;
-    let (has_failed, has_changed) = (tx.has_failed(), tx.has_changed());
+    let has_failed = tx.has_failed();
     let changes = tx.into_changes();
     match result {
         Ok(value) if !has_failed => match write.finish(changes).await {
@@ -55,7 +55,7 @@ where
             GroupEnd::RolledBack => GroupedResult::MustRunAlone,
             GroupEnd::Failed(error) => GroupedResult::Done(Err(error.into())),
         },
-        Err(error) if !has_failed && !has_changed => {
+        Err(error) if !has_failed && !changes.has_changed => {
             write.leave();
             match error.storage_error() {
                 Some(_) => GroupedResult::MustRunAlone,

@@ -1,13 +1,10 @@
 //! The state that the writes of a group share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use galley_domain::{OrderKey, WorkspaceId};
 use parking_lot::Mutex;
-
-use crate::engine::change_tracking::ChangeScope;
-use crate::engine::new_event::AppendedEvent;
 
 /// The state of a transaction that several writes share.
 #[derive(Debug, Default)]
@@ -24,13 +21,4 @@ impl GroupState {
     pub(crate) fn list_end(&self, workspace: WorkspaceId) -> Arc<ListEnd> {
         Arc::clone(self.list_ends.lock().entry(workspace).or_default())
     }
-}
-
-/// The changes of a write that are recorded at the end of its transaction.
-#[derive(Debug)]
-pub(crate) struct TransactionChanges {
-    pub(crate) must_notify: bool,
-    pub(crate) scope: ChangeScope,
-    pub(crate) next: BTreeSet<WorkspaceId>,
-    pub(crate) events: Vec<AppendedEvent>,
 }

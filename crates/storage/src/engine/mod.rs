@@ -18,6 +18,7 @@ pub(crate) mod sql_list;
 pub(crate) mod sqlite;
 pub(crate) mod statement_log;
 pub(crate) mod transaction;
+pub(crate) mod transaction_changes;
 pub(crate) mod unique_key;
 pub(crate) mod value;
 pub(crate) mod write_pressure;

@@ -4,7 +4,6 @@
 //! become `$1`. Calls take `&self`, so that reads can be joined. On PostgreSQL, joined reads share
 //! one round trip. On SQLite, each completes at its first poll.
 
-use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,12 +16,13 @@ use tokio_postgres::types::ToSql;
 
 use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
-use crate::engine::group_state::{GroupState, TransactionChanges};
+use crate::engine::group_state::GroupState;
 use crate::engine::new_event::AppendedEvent;
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
 use crate::engine::sql_list::insert_of_rows;
 use crate::engine::statement_log::StatementLog;
+use crate::engine::transaction_changes::TransactionChanges;
 use crate::engine::value::{Value, params};
 use crate::engine::write_pressure::TimeSlice;
 
@@ -44,15 +44,9 @@ pub struct Tx<'a> {
 #[derive(Debug)]
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
-    must_notify: AtomicBool,
-    has_changed: AtomicBool,
     /// The time slice of a background transaction.
     slice: Option<&'a TimeSlice>,
-    scope: Mutex<ChangeScope>,
-    /// The workspaces that have their next generation already.
-    next: Mutex<BTreeSet<WorkspaceId>>,
-    /// The events to insert at the end.
-    events: Mutex<Vec<AppendedEvent>>,
+    changes: Mutex<TransactionChanges>,
     /// The state that the writes of a group share, if the transaction is one of a group.
     group: Option<&'a GroupState>,
 }
@@ -262,16 +256,7 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a TimeSlice>) -> Self {
-        Self {
-            tx,
-            must_notify: AtomicBool::new(false),
-            has_changed: AtomicBool::new(false),
-            slice,
-            scope: Mutex::default(),
-            next: Mutex::default(),
-            events: Mutex::default(),
-            group: None,
-        }
+        Self { tx, slice, changes: Mutex::default(), group: None }
     }
 
     /// Creates the view of one write on a transaction that a group of writes shares.
@@ -294,51 +279,35 @@ impl<'a> WriteTx<'a> {
         if self.group.is_some() { Err(Error::Conflict) } else { Ok(()) }
     }
 
-    /// Returns true if a statement has changed rows.
-    pub(crate) fn has_changed(&self) -> bool {
-        self.has_changed.load(Ordering::Relaxed)
-    }
-
-    /// Returns the changes of one write of a group.
+    /// Returns its changes, for the end of the transaction.
     pub(crate) fn into_changes(self) -> TransactionChanges {
-        TransactionChanges {
-            must_notify: self.must_notify(),
-            scope: self.scope.into_inner(),
-            next: self.next.into_inner(),
-            events: self.events.into_inner(),
-        }
+        self.changes.into_inner()
     }
 
     /// Adds the changes of a write of the same transaction.
     pub(crate) fn add(&self, changes: TransactionChanges) {
-        let TransactionChanges { must_notify, scope, next, events } = changes;
-        self.must_notify.fetch_or(must_notify, Ordering::Relaxed);
-        self.scope.lock().add(scope);
-        self.next.lock().extend(next);
-        self.events.lock().extend(events);
+        self.changes.lock().add(changes);
     }
 
     /// Appends events, to be inserted at the end of the transaction. Returns the approximate size
     /// of all that have not been inserted yet, in bytes.
     pub(crate) fn append_events(&self, events: impl Iterator<Item = AppendedEvent>) -> usize {
-        let mut appended = self.events.lock();
-        appended.extend(events);
-        appended.iter().map(AppendedEvent::size).sum()
+        self.changes.lock().append_events(events)
     }
 
     /// Takes the events that have not been inserted yet.
     pub(crate) fn take_appended_events(&self) -> Vec<AppendedEvent> {
-        std::mem::take(&mut *self.events.lock())
+        self.changes.lock().take_events()
     }
 
     /// Returns the scope of its changes.
     pub(crate) fn change_scope(&self) -> ChangeScope {
-        self.scope.lock().clone()
+        self.changes.lock().scope.clone()
     }
 
     /// Notes that the workspace has its next generation already.
     pub(crate) fn note_next_generation(&self, workspace: WorkspaceId) {
-        self.next.lock().insert(workspace);
+        self.changes.lock().next.insert(workspace);
     }
 
     /// Sets the next generation of the changed workspaces, by which other programs detect the
@@ -353,7 +322,7 @@ impl<'a> WriteTx<'a> {
                 .map(drop);
         }
         let mut changed = scope.workspaces();
-        let next = self.next.lock().clone();
+        let next = self.changes.lock().next.clone();
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
             let sql = format!("{UPDATE} WHERE workspace_id = ?2");
@@ -378,11 +347,11 @@ impl<'a> WriteTx<'a> {
     /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction
     /// is committed.
     pub fn notify_on_commit(&self) {
-        self.must_notify.store(true, Ordering::Relaxed);
+        self.changes.lock().must_notify = true;
     }
 
     pub(crate) fn must_notify(&self) -> bool {
-        self.must_notify.load(Ordering::Relaxed)
+        self.changes.lock().must_notify
     }
 
     /// Runs a statement that changes rows, and returns their number. If there are any, the
@@ -390,8 +359,7 @@ impl<'a> WriteTx<'a> {
     pub async fn execute(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         let count = self.run(sql, params, affects).await?;
         if count > 0 {
-            self.has_changed.store(true, Ordering::Relaxed);
-            self.scope.lock().add_change(affects);
+            self.changes.lock().record(affects);
         }
         Ok(count)
     }

@@ -80,7 +80,7 @@ pub async fn find_for_update(
     workspace: WorkspaceId,
     id: ContentPieceId,
 ) -> Result<Option<PieceWithPath>> {
-    if tx.group().is_some() {
+    if tx.is_shared() {
         return find_if_unlocked(tx, workspace, id).await;
     }
     let read = |row: &Row<'_>| Ok((read(row)?, row.get(COLUMNS_END)?));

@@ -28,7 +28,7 @@ pub async fn append(
     let events = events.into_iter();
     let events = events.map(|event| AppendedEvent { workspace, event, created_at: now });
     let size = tx.append_events(events);
-    if size > BUFFER_SIZE_LIMIT && tx.group().is_none() {
+    if size > BUFFER_SIZE_LIMIT && !tx.is_shared() {
         insert_appended(tx).await?;
     }
     Ok(())

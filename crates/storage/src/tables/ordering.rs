@@ -36,7 +36,7 @@ fn read(row: &Row<'_>) -> Result<OrderedPiece> {
 /// keys between which a new one is chosen. Such transactions don't block one another. SQLite has
 /// one writer and needs no lock. A group of writes takes the lock in [`at_the_end`].
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
-    if tx.group().is_some() {
+    if tx.is_shared() {
         return Ok(());
     }
     advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace).await

@@ -35,7 +35,7 @@ pub async fn find_named_for_override(
     workspace: WorkspaceId,
     name: &VariantRef,
 ) -> Result<Option<Variant>> {
-    if tx.group().is_none() {
+    if !tx.is_shared() {
         return find_locked(tx, workspace, name, tx.for_key_share()).await;
     }
     let found = find_locked(tx, workspace, name, tx.for_key_share_skip_locked()).await?;

@@ -1,7 +1,6 @@
 //! Guarantees of writes that share a transaction, on both engines.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::ContentPiece;
@@ -13,6 +12,7 @@ use galley_storage::{
     workspaces,
 };
 use galley_testing::{TestStore, on_both_engines};
+use tokio::sync::watch;
 
 use crate::store::{NOW, OpenStore, id};
 use crate::{plans, portability};
@@ -119,7 +119,7 @@ async fn concurrent_creates_share_transactions_and_number_their_events_without_g
                 let piece = ContentPiece { content_group_id: group, ..open.piece("a", None) };
                 let write =
                     async move |tx: &WriteTx<'_>| create(tx, workspace, &piece, number).await;
-                open.database.write_grouped::<_, Error, _>("create", Vec::new(), write).await
+                open.database.write_grouped::<_, Error, _>("create", Some(Vec::new()), write).await
             })
         })
         .collect();
@@ -152,7 +152,7 @@ async fn writes_of_one_piece_never_lose_an_update(store: TestStore) {
         .map(|number| {
             let (open, piece) = (Arc::clone(&open), piece.clone());
             tokio::spawn(async move {
-                let keys = vec![WriteKey::of(piece.id)];
+                let keys = Some(vec![WriteKey::of(piece.id)]);
                 let write = async move |tx: &WriteTx<'_>| increment(tx, workspace, &piece).await;
                 // Every third is a transaction of its own, like a write of another node.
                 if number % 3 == 0 {
@@ -197,7 +197,7 @@ async fn a_failure_in_a_group_affects_no_other_write(store: TestStore) {
                     assert!(number % 20 != 9, "this one panics, as the test wants");
                     if number % 20 == 11 { Err(WriteError::Rejected) } else { Ok(()) }
                 };
-                open.database.write_grouped("may fail", Vec::new(), write).await
+                open.database.write_grouped("may fail", Some(Vec::new()), write).await
             })
         })
         .collect();
@@ -232,23 +232,26 @@ async fn a_group_does_not_wait_for_a_row_that_another_transaction_has_locked() {
         Ok(())
     };
     open.database.write::<_, Error, _>("insert", insert).await.unwrap();
-    let (release, released) = tokio::sync::watch::channel(false);
+    open.log.take();
+    let (release, released) = watch::channel(false);
+    let (locks, mut is_locked) = watch::channel(false);
     let holder = tokio::spawn({
-        let (open, locked, released) = (Arc::clone(&open), locked.clone(), released.clone());
+        let (open, locked) = (Arc::clone(&open), locked.clone());
         async move {
             let hold = async move |tx: &WriteTx<'_>| {
                 content_pieces::find_for_update(tx, workspace, locked.id).await?;
+                locks.send_replace(true);
                 drop(released.clone().wait_for(|released| *released).await);
                 Ok(())
             };
             open.database.write::<_, Error, _>("hold", hold).await
         }
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    is_locked.wait_for(|is_locked| *is_locked).await.unwrap();
     let update = |piece: ContentPiece| {
         let open = Arc::clone(&open);
         tokio::spawn(async move {
-            let keys = vec![WriteKey::of(piece.id)];
+            let keys = Some(vec![WriteKey::of(piece.id)]);
             let write = async move |tx: &WriteTx<'_>| increment(tx, workspace, &piece).await;
             open.database.write_grouped::<_, Error, _>("increment", keys, write).await
         })
@@ -261,51 +264,56 @@ async fn a_group_does_not_wait_for_a_row_that_another_transaction_has_locked() {
     release.send_replace(true);
     holder.await.unwrap().unwrap();
     waiting.await.unwrap().unwrap();
+    // Of the grouped writes, only that of the locked piece has run alone.
+    let statements = open.log.take();
+    let locks = statements.iter().filter(|(sql, _)| sql.ends_with(" FOR UPDATE"));
+    assert_eq!(locks.map(|(_, count)| count).sum::<u64>(), 2);
     assert_eq!(open.sequences(workspace).await, (1..=6).collect::<Vec<_>>());
 }
 
-#[on_both_engines]
-async fn a_write_that_is_cancelled_leaves_no_partial_change(store: TestStore) {
+#[tokio::test]
+async fn a_cancelled_write_rolls_back_its_group_and_the_others_run_again() {
+    let Some(store) = TestStore::postgres().await else { return };
     let open = Arc::new(OpenStore::new(store).await);
     let workspace = open.workspace;
-    let tasks: Vec<_> = (0..100_u32)
-        .map(|number| {
-            let open = Arc::clone(&open);
-            tokio::spawn(async move {
-                let piece = open.piece("a", None);
-                let write =
-                    async move |tx: &WriteTx<'_>| create(tx, workspace, &piece, number).await;
-                open.database.write_grouped::<_, Error, _>("create", Vec::new(), write).await
-            })
+    let (runs, mut is_running) = watch::channel(false);
+    let (inserts, mut has_inserted) = watch::channel(false);
+    // A write of one group runs while the next group fills. It ends when all others wait.
+    let (release, released) = watch::channel(false);
+    let write = |number: u32, is_cancelled: bool| {
+        let (open, runs, inserts) = (Arc::clone(&open), runs.clone(), inserts.clone());
+        let released = released.clone();
+        tokio::spawn(async move {
+            let piece = open.piece("a", None);
+            let write = async move |tx: &WriteTx<'_>| {
+                create(tx, workspace, &piece, number).await?;
+                if is_cancelled {
+                    inserts.send_replace(true);
+                    std::future::pending::<()>().await;
+                }
+                if number == 0 {
+                    runs.send_replace(true);
+                    drop(released.clone().wait_for(|released| *released).await);
+                }
+                Ok(())
+            };
+            let keys = Some(Vec::new());
+            open.database.write_grouped::<_, Error, _>("create", keys, write).await
         })
-        .collect();
-    for (number, task) in tasks.iter().enumerate() {
-        if number % 3 == 0 {
-            tokio::time::sleep(Duration::from_micros(200)).await;
-            task.abort();
-        }
+    };
+    let first = write(0, false);
+    is_running.wait_for(|is_running| *is_running).await.unwrap();
+    let cancelled = write(1, true);
+    let others: Vec<_> = (2..12).map(|number| write(number, false)).collect();
+    release.send_replace(true);
+    first.await.unwrap().unwrap();
+    has_inserted.wait_for(|has_inserted| *has_inserted).await.unwrap();
+    cancelled.abort();
+    assert!(cancelled.await.unwrap_err().is_cancelled());
+    for other in others {
+        other.await.unwrap().unwrap();
     }
-    let mut confirmed = 0;
-    for task in tasks {
-        match task.await {
-            Ok(created) => {
-                created.unwrap();
-                confirmed += 1;
-            }
-            Err(error) => assert!(error.is_cancelled()),
-        }
-    }
-    // Completes after all others.
-    open.database
-        .write::<_, Error, _>("last", async move |tx: &WriteTx<'_>| {
-            append(tx, workspace, ResourceChange::MemberAdded).await
-        })
-        .await
-        .unwrap();
-    let (pieces, contents) =
-        (open.count("content_pieces").await, open.count("content_piece_contents").await);
-    assert!(pieces >= confirmed, "{pieces} of {confirmed}");
-    assert_eq!(pieces, contents);
-    let sequences = open.sequences(workspace).await;
-    assert_eq!(sequences, (1..=pieces + 1).collect::<Vec<_>>());
+    assert_eq!(open.count("content_pieces").await, 11);
+    assert_eq!(open.count("content_piece_contents").await, 11);
+    assert_eq!(open.sequences(workspace).await, (1..=11).collect::<Vec<_>>());
 }

@@ -53,7 +53,7 @@ pub async fn create(
         let group = create_in(tx, &environment, &scope, &new.name, new.ancestor).await?;
         get_in(tx, &scope, group.id, false).await
     };
-    idempotency::create(caller, "content_groups.create", request, create, respond).await
+    idempotency::create(caller, "content_groups.create", request, None, create, respond).await
 }
 
 /// Updates a group.

@@ -34,14 +34,10 @@ pub async fn create(
     respond: Respond<StoredPiece>,
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    let is_appended = new.reference_id.is_none();
+    // Another position depends on the neighbours, which other writes of a group may change.
+    let keys = new.reference_id.is_none().then(Vec::new);
     let create = async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await;
-    let name = "content_pieces.create";
-    if is_appended {
-        idempotency::create_grouped(caller, name, request, create, respond).await
-    } else {
-        idempotency::create(caller, name, request, create, respond).await
-    }
+    idempotency::create(caller, "content_pieces.create", request, keys, create, respond).await
 }
 
 /// Creates several pieces, or none. Issues have the path `pieces[index]`.
@@ -61,7 +57,8 @@ pub async fn create_several(
         }
         Ok(pieces)
     };
-    idempotency::create(caller, "content_pieces.create_several", request, create, respond).await
+    idempotency::create(caller, "content_pieces.create_several", request, None, create, respond)
+        .await
 }
 
 /// Creates a piece, and rolls back.
@@ -79,16 +76,12 @@ pub async fn update(
     expected: VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    let keys = vec![key_of(update.id)];
-    // A move depends on the neighbours, which other writes of a group may change.
+    // A move depends on the neighbours, too.
     let moves = update.content_group_id.is_some() || update.reference_id.is_some();
+    let keys = (!moves).then(|| vec![key_of(update.id)]);
     let write =
         async move |tx: &WriteTx<'_>| update_in(tx, &environment, &scope, &update, &expected).await;
-    if moves {
-        caller.write("content_pieces.update", write).await
-    } else {
-        caller.write_grouped("content_pieces.update", keys, write).await
-    }
+    caller.write_grouped("content_pieces.update", keys, write).await
 }
 
 /// Updates a piece, and rolls back. Returns the content after the update.
@@ -114,7 +107,7 @@ pub async fn delete(
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let write =
         async move |tx: &WriteTx<'_>| delete_in(tx, &environment, &scope, id, &expected).await;
-    caller.write_grouped("content_pieces.delete", vec![key_of(id)], write).await
+    caller.write_grouped("content_pieces.delete", Some(vec![key_of(id)]), write).await
 }
 
 /// Returns the key of writes that change a piece.

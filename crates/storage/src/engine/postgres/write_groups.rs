@@ -16,8 +16,9 @@ use tokio::time::timeout;
 use super::session::WriteSession;
 use super::timeouts::ResponseTimeout;
 use crate::engine::error::Error;
-use crate::engine::group_state::{GroupState, TransactionChanges};
+use crate::engine::group_state::GroupState;
 use crate::engine::transaction::WriteTx;
+use crate::engine::transaction_changes::TransactionChanges;
 
 /// The limit of writes in a group.
 const GROUP_SIZE_LIMIT: usize = 128;
