@@ -251,7 +251,8 @@ impl Database {
     }
 
     /// Like [`Database::write`], for short writes that many clients send. On PostgreSQL, such
-    /// writes share transactions, except those with a key in common. Without `keys`, it is the same.
+    /// writes share transactions, except those with a key in common. Without `keys`, it is the
+    /// same.
     ///
     /// The keys must name all rows that the closure changes, or that its result depends on and
     /// other such writes change.

@@ -264,7 +264,7 @@ async fn a_group_does_not_wait_for_a_row_that_another_transaction_has_locked() {
     release.send_replace(true);
     holder.await.unwrap().unwrap();
     waiting.await.unwrap().unwrap();
-    // Of the grouped writes, only that of the locked piece has run alone.
+    // Only the write of the locked piece has left its group and run alone.
     let statements = open.log.take();
     let locks = statements.iter().filter(|(sql, _)| sql.ends_with(" FOR UPDATE"));
     assert_eq!(locks.map(|(_, count)| count).sum::<u64>(), 2);
