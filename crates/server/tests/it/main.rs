@@ -47,6 +47,7 @@ mod roles;
 mod round_trip;
 mod secrets;
 mod service;
+mod specified_interface;
 mod tags;
 mod text_requests;
 mod timing;
