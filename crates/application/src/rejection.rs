@@ -8,6 +8,8 @@ galley_domain::named_enum! {
     pub enum Reason {
         /// Fields or parameters break a rule.
         Validation = "validation",
+        /// The endpoint has no parameter of this name.
+        UnknownParameter = "unknown_parameter",
         /// The request refers to a resource that does not exist.
         UnknownReference = "unknown_reference",
         /// The field can't be changed.

@@ -86,6 +86,10 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_RESPONSE_SIZE_LIMIT", value_name = "BYTES")]
     #[arg(default_value_t = default_limits::RESPONSE_SIZE)]
     pub response_size_limit: usize,
+    /// Reject requests with unknown query parameters, or ignore these parameters
+    #[arg(long, global = true, env = "GALLEY_UNKNOWN_PARAMETERS", value_name = "HANDLING")]
+    #[arg(value_parser = ["reject", "ignore"], default_value = "reject")]
+    unknown_parameters: String,
     /// Allow browser scripts of these origins (CORS), separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     #[arg(default_value = "", hide_default_value = true)]
@@ -312,6 +316,11 @@ impl Settings {
                  directory"
             ),
         }
+    }
+
+    /// Returns true if unknown query parameters are ignored.
+    pub fn ignores_unknown_parameters(&self) -> bool {
+        self.unknown_parameters == "ignore"
     }
 
     /// Returns the origins whose browser scripts are allowed.

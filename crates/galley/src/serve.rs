@@ -49,6 +49,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         header_size_limit: settings.header_size_limit,
         receive_timeout: Duration::from_secs(settings.receive_timeout),
         content_size_limit: settings.content_size_limit,
+        ignores_unknown_parameters: settings.ignores_unknown_parameters(),
         cors_origins: settings.cors_origins()?,
         response_cache_size: u64::from(settings.response_cache_size) * 1024 * 1024,
         rate_limit: settings.rate_limit,

@@ -37,6 +37,8 @@ pub struct ServerLimits {
     pub response_size_limit: usize,
     /// The timeout for receiving the headers, or the body, of a request.
     pub receive_timeout: Duration,
+    /// True if unknown query parameters are ignored. Otherwise they are rejected.
+    pub ignores_unknown_parameters: bool,
     /// The origins that CORS allows.
     pub cors_origins: Vec<WebOrigin>,
     /// The size of the response cache, in bytes. 0 disables it.
@@ -66,6 +68,7 @@ impl Default for ServerLimits {
             content_size_limit: default_limits::CONTENT_SIZE,
             response_size_limit: default_limits::RESPONSE_SIZE,
             receive_timeout: Duration::from_secs(default_limits::RECEIVE_TIMEOUT_SECONDS),
+            ignores_unknown_parameters: false,
             cors_origins: Vec::new(),
             response_cache_size: u64::from(default_limits::response_cache_mib()) << 20,
             rate_limit: 0,

@@ -7,9 +7,10 @@
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::http::Method;
 use galley_domain::Permission;
-use utoipa::openapi::OpenApi;
-use utoipa::openapi::path::PathItem;
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::{OpenApi, RefOr};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 /// The properties of an endpoint, from the arguments of its handler.
@@ -97,8 +98,10 @@ handlers_of! { () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F1) }
 #[derive(Debug)]
 pub(crate) struct EndpointFacts {
     pub(crate) path: String,
-    pub(crate) method: &'static str,
+    pub(crate) method: Method,
     pub(crate) facts: HandlerFacts,
+    /// The names of the query parameters.
+    pub(crate) query_parameters: Vec<String>,
 }
 
 /// The routes with their OpenAPI operations and properties.
@@ -120,15 +123,20 @@ impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
         handler: impl DescribedHandler<A>,
     ) -> Self {
         for (path, item) in &route.1.paths {
-            let (path, method, facts) = (path.clone(), method(item), handler.facts());
-            self.facts.push(EndpointFacts { path, method, facts });
+            let (method, operation) = operation(item);
+            self.facts.push(EndpointFacts {
+                path: path.clone(),
+                method,
+                facts: handler.facts(),
+                query_parameters: query_parameters(operation),
+            });
         }
         Self { router: self.router.routes(route), facts: self.facts }
     }
 
-    /// Returns the router.
-    pub(crate) fn into_router(self) -> Router<S> {
-        self.router.into()
+    /// Returns the router, and the properties of its operations.
+    pub(crate) fn into_router(self) -> (Router<S>, Vec<EndpointFacts>) {
+        (self.router.into(), self.facts)
     }
 
     /// Returns the OpenAPI document of the routes, and the properties of their operations.
@@ -137,17 +145,28 @@ impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
     }
 }
 
-/// Returns the method of a path's only operation.
-fn method(item: &PathItem) -> &'static str {
-    if item.get.is_some() {
-        "get"
-    } else if item.post.is_some() {
-        "post"
-    } else if item.put.is_some() {
-        "put"
-    } else {
-        "delete"
-    }
+/// Returns a path's only operation, and its method.
+fn operation(item: &PathItem) -> (Method, &Operation) {
+    let operations = [
+        (Method::GET, &item.get),
+        (Method::POST, &item.post),
+        (Method::PUT, &item.put),
+        (Method::DELETE, &item.delete),
+    ];
+    let mut operations = operations.into_iter();
+    let found = operations.find_map(|(method, operation)| Some((method, operation.as_ref()?)));
+    found.expect("a handler has an operation")
+}
+
+fn query_parameters(operation: &Operation) -> Vec<String> {
+    let parameters = operation.parameters.iter().flatten();
+    let parameters = parameters.filter_map(|parameter| match parameter {
+        RefOr::T(parameter) => Some(parameter),
+        RefOr::Ref(_) => None,
+    });
+    let of_query =
+        parameters.filter(|parameter| matches!(parameter.parameter_in, ParameterIn::Query));
+    of_query.map(|parameter| parameter.name.clone()).collect()
 }
 
 /// Routes handlers, each by the path and method of its `#[utoipa::path]`.

@@ -2,14 +2,15 @@
 
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::middleware::from_fn;
 use axum::response::Response;
+use axum::{Extension, Router};
 use galley_application::Reason;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::describe::{Endpoints, endpoints};
+use crate::extract::known_parameters::KnownParameters;
 use crate::middleware::cors;
 use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
@@ -127,8 +128,10 @@ fn table() -> Endpoints<App> {
 }
 
 fn routes() -> Router<App> {
-    table()
-        .into_router()
+    let (router, facts) = table().into_router();
+    let known = facts.into_iter().map(|fact| ((fact.path, fact.method), fact.query_parameters));
+    router
+        .route_layer(Extension(known.collect::<KnownParameters>()))
         .route_layer(from_fn(record_route))
         .method_not_allowed_fallback(async || {
             Problem::new(Reason::MethodNotAllowed, "the header Allow lists the methods")
@@ -138,6 +141,8 @@ fn routes() -> Router<App> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Method;
+
     use super::*;
     use crate::describe::EndpointFacts;
     use crate::resources::response_cache;
@@ -146,7 +151,7 @@ mod tests {
     fn cacheable_routes_exist() {
         let (_, facts) = table().into_descriptions();
         for path in response_cache::ROUTES {
-            let exists = |fact: &EndpointFacts| fact.path == path && fact.method == "get";
+            let exists = |fact: &EndpointFacts| fact.path == path && fact.method == Method::GET;
             assert!(facts.iter().any(exists), "{path}");
         }
     }

@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::client_socket::ClientSocket;
 use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::authentication::{self, TokenLookup};
+use crate::extract::known_parameters;
 use crate::middleware::request_log;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
@@ -113,6 +114,7 @@ impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
         if let Some(missing) = missing {
             return Err(Rejection::insufficient_permissions(missing).into());
         }
+        known_parameters::check(parts, app)?;
         let caller = Caller::new(app.service().clone(), authentication);
         Ok(Self { caller, permission: PhantomData })
     }

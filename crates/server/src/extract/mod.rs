@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod conditional;
 pub(crate) mod idempotency_key;
 pub(crate) mod json;
+pub(crate) mod known_parameters;
 pub(crate) mod pagination;
 pub(crate) mod prefer;
 pub(crate) mod query;

@@ -1,5 +1,6 @@
 //! Preferences of clients (RFC 7240): `return=representation` for the resource in the response to a
-//! change, and `max-age=SECONDS` for content that may be stale by that time.
+//! change, `max-age=SECONDS` for content that may be stale by that time, and `handling=lenient` for
+//! requests with unknown parameters.
 
 use std::convert::Infallible;
 
@@ -68,6 +69,24 @@ impl Prefer {
 }
 
 arguments! { Prefer: prefer; }
+
+/// The preferred handling of errors that the server can ignore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Handling {
+    /// They are rejected.
+    Strict,
+    /// They are ignored.
+    Lenient,
+}
+
+/// Returns the preferred handling of a request, if it states one.
+pub(crate) fn handling(headers: &HeaderMap) -> Option<Handling> {
+    match preferred(headers, "handling") {
+        Some("strict") => Some(Handling::Strict),
+        Some("lenient") => Some(Handling::Lenient),
+        _ => None,
+    }
+}
 
 /// Returns the staleness bound of a request. It is empty without a replica.
 pub(crate) fn staleness_bound(headers: &HeaderMap, database: &Database) -> StalenessBound {

@@ -49,10 +49,11 @@ pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
     webhooks::add_examples(&mut document["webhooks"], &schemas);
     let mut paths = document["paths"].take();
     let mut responses = Map::new();
-    for EndpointFacts { path, method, facts } in facts {
+    for EndpointFacts { path, method, facts, .. } in facts {
+        let method = &*method.as_str().to_ascii_lowercase();
         let has_get = paths[path].get("get").is_some();
         let operation = OperationContext { path, method, facts, has_get, schemas: &schemas };
-        operation.complete(&mut paths[path][*method], &mut responses);
+        operation.complete(&mut paths[path][method], &mut responses);
     }
     link_created_resources(&mut paths);
     let used = |name: &str| operations(&paths).any(|operation| operation["tags"][0] == name);
@@ -420,7 +421,7 @@ impl OperationContext<'_> {
             facts.body || facts.form,
             &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],
         );
-        when(facts.token, &[Reason::Unauthorized]);
+        when(facts.token, &[Reason::Unauthorized, Reason::UnknownParameter]);
         when(facts.permission.is_some(), &[Reason::InsufficientPermissions]);
         when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);

@@ -40,6 +40,11 @@ texts! {
          or violates a rule. Nothing was changed.",
         "See `issues`: it lists all errors at once, each with its location in `path`, a `code` and \
          a message. Correct them and send the request again.";
+    UnknownParameter, BAD_REQUEST, "The request has an unknown parameter",
+        "The query has a parameter that this endpoint doesn't have, such as a misspelt filter. \
+         Nothing was changed.",
+        "See `issues` for the nearest known name. Names are case-sensitive. To have unknown \
+         parameters ignored, send `Prefer: handling=lenient`.";
     UnknownReference, BAD_REQUEST, "The request refers to an unknown resource",
         "The body refers to a tag, member, role, group or piece that doesn't exist in this \
          workspace. Or the resource is outside the groups to which the token is limited.",

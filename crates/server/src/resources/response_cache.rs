@@ -28,6 +28,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 use sha2::{Digest, Sha256};
 
+use crate::extract::prefer::{Handling, handling};
 use crate::resources::request_memory::WorkspaceMemory;
 use crate::resources::token_cache::{CachedToken, TokenCache};
 use crate::respond::response::UncompressedSize;
@@ -77,6 +78,7 @@ struct CacheKey {
     target: String,
     accept_encoding: Option<HeaderValue>,
     origin: Option<HeaderValue>,
+    handling: Option<Handling>,
 }
 
 /// The key of a request, which borrows from it.
@@ -86,6 +88,7 @@ pub(crate) struct RequestKey<'r> {
     target: &'r str,
     accept_encoding: Option<&'r HeaderValue>,
     origin: Option<&'r HeaderValue>,
+    handling: Option<Handling>,
 }
 
 impl Equivalent<CacheKey> for RequestKey<'_> {
@@ -94,6 +97,7 @@ impl Equivalent<CacheKey> for RequestKey<'_> {
             && self.target == key.target
             && self.accept_encoding == key.accept_encoding.as_ref()
             && self.origin == key.origin.as_ref()
+            && self.handling == key.handling
     }
 }
 
@@ -118,6 +122,7 @@ impl<'r> RequestKey<'r> {
             target: request.uri().path_and_query()?.as_str(),
             accept_encoding: only(ACCEPT_ENCODING).ok()?,
             origin: only(ORIGIN).ok()?,
+            handling: handling(headers),
         })
     }
 
@@ -129,6 +134,7 @@ impl<'r> RequestKey<'r> {
             target: self.target.to_owned(),
             accept_encoding: copy(self.accept_encoding),
             origin: copy(self.origin),
+            handling: self.handling,
         }
     }
 }

@@ -53,5 +53,6 @@ mod text_requests;
 mod timing;
 mod tokens;
 mod traffic;
+mod unknown_parameters;
 mod variants;
 mod webhooks;

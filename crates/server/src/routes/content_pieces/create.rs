@@ -14,6 +14,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::request;
 use crate::respond::large_response;
+use crate::routes::content_pieces::input::DryRunParameter;
 use crate::routes::content_pieces::{PATH, input};
 use crate::routes::prelude::*;
 
@@ -25,8 +26,10 @@ use crate::routes::prelude::*;
     post,
     path = "/content-pieces",
     operation_id = "createContentPiece",
+    params(DryRunParameter),
     request_body = NewPieceFields,
     responses(
+        (status = 200, body = DryRunBody<'_>),
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),

@@ -14,6 +14,7 @@ use crate::extract::body::JsonBody;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::json;
 use crate::routes::content_pieces::create::{self, ParsedPiece};
+use crate::routes::content_pieces::input::DryRunParameter;
 use crate::routes::prelude::*;
 
 /// The created pieces.
@@ -39,6 +40,7 @@ struct CreatedPiece {
     post,
     path = "/content-pieces/batch",
     operation_id = "createContentPieces",
+    params(DryRunParameter),
     request_body = NewContentPieces,
     responses(
         (status = 201, body = CreatedPiecesBody),

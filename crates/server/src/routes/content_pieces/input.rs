@@ -4,10 +4,21 @@ use galley_api_types::request::{DescriptionHtml, Fields, HtmlText, IssueRecorded
 use galley_application::sanitize;
 use galley_content::ConversionWarning;
 use galley_domain::content_piece::Description;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::body::JsonBody;
 use crate::extract::json;
+
+/// The query parameter of creations and changes.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+pub(super) struct DryRunParameter {
+    /// Validate the request and convert the content, but change nothing.
+    #[param(default = false)]
+    dry_run: Option<bool>,
+}
 
 /// Normalizes the fields before they are parsed: custom data that is an object or array becomes its
 /// JSON text.

@@ -10,6 +10,7 @@ use galley_domain::content_piece::ContentPieceChange;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::extract::actor::WriteContentPieces;
 use crate::extract::body::JsonBody;
@@ -17,8 +18,18 @@ use crate::extract::prefer::Prefer;
 use crate::extract::query::RequestedId;
 use crate::extract::request;
 use crate::respond::large_response;
-use crate::routes::content_pieces::input;
+use crate::routes::content_pieces::input::{self, DryRunParameter};
 use crate::routes::prelude::*;
+
+/// The response with a body: the piece, or the result of a dry run.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[schema(as = UpdatedContentPiece)]
+#[expect(dead_code, clippy::large_enum_variant, reason = "only its description is used")]
+enum UpdatedPieceBody<'a> {
+    Updated(ContentPieceBody<'a>),
+    DryRun(DryRunBody<'a>),
+}
 
 /// Change a content piece
 ///
@@ -28,9 +39,10 @@ use crate::routes::prelude::*;
     put,
     path = "/content-pieces",
     operation_id = "updateContentPiece",
+    params(DryRunParameter),
     request_body = PieceFieldsChange,
     responses(
-        (status = 200, body = ContentPieceBody<'_>),
+        (status = 200, body = UpdatedPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]
