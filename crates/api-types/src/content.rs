@@ -3,6 +3,29 @@
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+galley_domain::named_enum! {
+    /// The format of content.
+    pub enum ContentFormat {
+        /// The tree, in the JSON format of TipTap and ProseMirror.
+        Json = "json",
+        /// HTML.
+        Html = "html",
+        /// GitHub-flavoured Markdown.
+        Markdown = "markdown",
+    }
+}
+
+impl ContentFormat {
+    /// Returns the format's name for people.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Json => "JSON",
+            Self::Html => "HTML",
+            Self::Markdown => "Markdown",
+        }
+    }
+}
+
 /// The content of a piece.
 #[derive(ToSchema)]
 #[serde(untagged)]

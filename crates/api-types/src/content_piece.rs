@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use galley_content::ConversionWarning;
 use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
@@ -15,8 +16,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::content::Content;
-use crate::request::{DescriptionHtml, HtmlText, Objects, References, bodies, body};
+use crate::content::{Content, ContentFormat};
+use crate::conversion_warning::ConversionWarningBody;
+use crate::request::{ContentField, DescriptionHtml, Objects, References, bodies, body};
 use crate::schemas;
 use crate::tag::TagBody;
 
@@ -75,6 +77,11 @@ pub struct ContentPieceBody<'a> {
     #[schema(value_type = Content, required = false)]
     #[serde(skip_serializing_if = "is_written_apart")]
     content: (),
+    /// The parts of the sent content that the tree lacks, at most 500. Present only in responses to
+    /// requests with content.
+    #[schema(value_type = Vec<ConversionWarningBody<'_>>, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion_warnings: Option<Vec<ConversionWarningBody<'a>>>,
 }
 
 /// Returns true: [`ContentPieceBody::write_json`] writes the content.
@@ -153,7 +160,15 @@ impl<'a> ContentPieceBody<'a> {
             created_at: piece.created_at,
             updated_at: piece.updated_at,
             variant: None,
+            conversion_warnings: None,
         }
+    }
+
+    /// Adds the warnings of the conversion of its content.
+    #[must_use]
+    pub fn with_conversion_warnings(self, warnings: &'a [ConversionWarning]) -> Self {
+        let warnings = warnings.iter().map(ConversionWarningBody::from).collect();
+        Self { conversion_warnings: Some(warnings), ..self }
     }
 
     /// Writes the piece with its content, which is JSON already. As a `RawValue`, it would be
@@ -234,12 +249,25 @@ bodies! {
     } also {
         /// HTML, up to 65,536 bytes. Unsafe markup is removed.
         description: optional DescriptionHtml = "<p>A first piece.</p>",
-        /// HTML, up to 2 MiB by default. Null empties the content.
-        content: optional HtmlText = "<p>Hello <b>world</b></p>",
+        /// The content: a tree, or a text in the format of `contentFormat`, up to 2 MiB by default.
+        /// Null empties the content. The rendering of the stored content changes nothing.
+        content: optional ContentField = "<p>Hello <b>world</b></p>",
+        /// The format of `content`. Without it, a text is HTML.
+        content_format: optional ContentFormat = "html",
     } also_in_change {
         /// The identifier or key of the variant to change. The given fields become overrides in
         /// this variant, and null removes an override.
         variant: optional String = serde_json::Value::Null,
+    }
+}
+
+body! {
+    /// Content to convert.
+    new ContentConversion {} also {
+        /// The content: a tree, or a text in the format of `contentFormat`, up to 2 MiB by default.
+        content: required ContentField = "<p>Hello <b>world</b></p>",
+        /// The format of `content`. Without it, a text is HTML.
+        content_format: optional ContentFormat = "html",
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod content;
 pub mod content_group;
 pub mod content_piece;
+pub mod conversion_warning;
 pub mod delivery;
 pub mod dry_run;
 pub mod event_envelope;

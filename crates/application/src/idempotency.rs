@@ -36,6 +36,9 @@ pub struct CreatedResponse {
     pub etag: Option<String>,
     /// The location of the resource.
     pub location: Option<String>,
+    /// The number of conversion warnings, if the request had content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversion_warnings: Option<usize>,
     /// True if it shows a secret, so that it must not be replayed.
     #[serde(skip)]
     pub is_secret: bool,
@@ -48,7 +51,15 @@ impl CreatedResponse {
     /// Creates a response with the status "created".
     pub fn new(body: String, etag: Option<String>) -> Self {
         let status = CreatedStatus::Created;
-        Self { status, body, etag, location: None, is_secret: false, is_replayed: false }
+        Self {
+            status,
+            body,
+            etag,
+            location: None,
+            conversion_warnings: None,
+            is_secret: false,
+            is_replayed: false,
+        }
     }
 
     /// Creates a response with the status "accepted".

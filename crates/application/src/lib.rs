@@ -6,6 +6,7 @@
 //! expired rows.
 
 mod caller;
+pub mod content_input;
 pub mod default_limits;
 pub mod dry_run;
 mod environment;

@@ -59,6 +59,23 @@ impl Tree {
         json::read(json)
     }
 
+    /// Parses a tree as [`Tree::from_json`] does, and also rejects everything that the tree would
+    /// lack: unknown keys and attributes, and repeated marks. Adjacent texts with the same marks
+    /// are joined, marks get their order, and missing attributes their defaults.
+    ///
+    /// ```
+    /// use galley_content::{ContentError, Tree};
+    ///
+    /// let json =
+    ///     r#"{"type":"doc","content":[{"type":"paragraph","attrs":{"textAlign":"left"}}]}"#;
+    /// assert!(Tree::from_json(json).is_ok());
+    /// let error = Tree::from_json_strict(json).unwrap_err();
+    /// assert!(matches!(error, ContentError::InvalidTree { node, .. } if node == [0]));
+    /// ```
+    pub fn from_json_strict(json: &str) -> Result<Self, ContentError> {
+        json::read_strict(json)
+    }
+
     /// Serialises the tree as compact JSON, with keys in the order type, attrs, content, marks,
     /// text.
     ///

@@ -11,13 +11,26 @@ pub enum ContentError {
     /// justifies.
     #[error("content is too complex to read")]
     TooComplex,
-    /// Stored JSON that violates the schema, or has a value that is not safe to render.
-    #[error("not a valid content tree: {0}")]
-    InvalidTree(String),
+    /// JSON that violates the schema, or has a value that is not safe to render.
+    #[error("not a valid content tree: {reason}")]
+    InvalidTree {
+        /// The violation.
+        reason: String,
+        /// The path to the node: indexes of children, from the document down.
+        node: Vec<usize>,
+    },
 }
 
 impl ContentError {
+    /// Adds the path to the node.
+    pub(crate) fn at(self, node: Vec<usize>) -> Self {
+        match self {
+            Self::InvalidTree { reason, .. } => Self::InvalidTree { reason, node },
+            other => other,
+        }
+    }
+
     pub(crate) fn invalid(reason: impl Into<String>) -> Self {
-        Self::InvalidTree(reason.into())
+        Self::InvalidTree { reason: reason.into(), node: Vec::new() }
     }
 }

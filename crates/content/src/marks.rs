@@ -43,6 +43,17 @@ pub(crate) enum Mark {
     Highlight(ColorId),
 }
 
+impl Mark {
+    /// Returns its name in the JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Link(_) => "link",
+            Self::Flag(flag) => flag.name(),
+            Self::Highlight(_) => "highlight",
+        }
+    }
+}
+
 impl Marks {
     pub(crate) fn has(self, flag: Flag) -> bool {
         self.flags & flag.bit() != 0

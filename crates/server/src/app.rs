@@ -8,10 +8,9 @@ use std::time::Duration;
 use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
 use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
-use galley_content::{ContentError, ConversionWarning, Tree};
+use galley_domain::WorkspaceId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::text::WebOrigin;
-use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
 use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
@@ -31,7 +30,7 @@ pub struct ServerLimits {
     pub header_size_limit: usize,
     /// The size limit of a request's body, in bytes.
     pub body_size_limit: usize,
-    /// The size limit of a piece's HTML content, in bytes.
+    /// The size limit of a piece's content as HTML or Markdown, in bytes.
     pub content_size_limit: usize,
     /// The size limit of a response, in bytes. A list that exceeds it needs a smaller page.
     pub response_size_limit: usize,
@@ -113,10 +112,6 @@ const LARGEST_RESPONSES_MIN: usize = 4;
 
 /// The copies of a response's data in memory: the rows as read, and the JSON as sent.
 pub(crate) const COPIES: usize = 2;
-
-/// The size limit of a content tree as JSON, in bytes: several times that of the largest sensible
-/// HTML.
-const TREE_JSON_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The size in bytes up to which a document is processed on the calling thread. Larger ones run on
 /// the CPU pool.
@@ -269,41 +264,5 @@ impl App {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Overloaded> {
         overload::uncounted(self.0.cpu_pool.run(work)).await
-    }
-
-    /// Converts HTML to the JSON text of its tree, and with `reports` lists the conversion
-    /// warnings. Run it on the CPU pool for large documents.
-    pub(crate) fn content_from_html(
-        &self,
-        html: &str,
-        reports: bool,
-    ) -> Result<(String, Vec<ConversionWarning>), Invalid> {
-        let max = self.limits().content_size_limit;
-        if html.len() > max {
-            return Err(Invalid::too_long(max, "bytes of HTML"));
-        }
-        let limits = galley_content::ContentLimits::default();
-        let read = if reports {
-            Tree::from_html_with_warnings(html, &limits)
-        } else {
-            Tree::from_html(html, &limits).map(|tree| (tree, Vec::new()))
-        };
-        match read {
-            Ok((tree, losses)) => {
-                let json = tree.to_json_within(TREE_JSON_LIMIT).ok_or_else(|| {
-                    let message = format!(
-                        "is not accepted: its tree would have over {TREE_JSON_LIMIT} bytes"
-                    );
-                    Invalid::new("content_too_complex", message)
-                })?;
-                Ok((json, losses))
-            }
-            Err(error @ ContentError::TooComplex) => {
-                Err(Invalid::new("content_too_complex", format!("is not accepted: {error}")))
-            }
-            Err(error) => {
-                Err(Invalid::new("content_too_deep", format!("is not accepted: {error}")))
-            }
-        }
     }
 }

@@ -64,6 +64,7 @@ fn table() -> Endpoints<App> {
         content_pieces::get,
         content_pieces::create::handle,
         content_pieces::create_several::handle,
+        content_pieces::convert::handle,
         content_pieces::update::handle,
         content_pieces::delete,
         content_pieces::list::handle,

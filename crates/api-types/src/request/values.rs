@@ -24,6 +24,7 @@ use utoipa::openapi::schema::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
+use crate::content::{Content, ContentFormat};
 use crate::schemas;
 
 /// The pattern of one line without control characters.
@@ -84,7 +85,7 @@ texts! {
     EventType: |text| text.parse(), schema_of::<schemas::Event>();
     ExtensionName, true: ExtensionName::parse, up_to(100).pattern(Some(LINE));
     FullName: FullName::parse, schema_of::<schemas::FullName>();
-    HtmlText: |text| Ok(HtmlText(text)), text();
+    ContentFormat: |text| text.parse(), content_format();
     RoleName: RoleName::parse, name();
     ShortText: ShortText::parse, up_to(1_024);
     Slug: Slug::parse, up_to(512).min_length(Some(1)).pattern(Some(r"^[^\s\x00-\x1f\x7f-\x9f]+$"));
@@ -108,9 +109,37 @@ texts! {
 #[derive(Debug, Clone)]
 pub struct DescriptionHtml(pub String);
 
-/// HTML as the client sent it, not yet converted.
+/// Content as the client sent it, not yet converted.
 #[derive(Debug, Clone)]
-pub struct HtmlText(pub String);
+pub enum ContentField {
+    /// A text in the format that `contentFormat` names.
+    Text(String),
+    /// A tree, whose JSON text is part of the body.
+    Tree,
+}
+
+impl FieldValue for ContentField {
+    fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
+        match value {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Object(_) => Ok(Self::Tree),
+            other => context.wrong_type("a string or an object", &other),
+        }
+    }
+
+    fn schema() -> Schema {
+        schema_of::<Content>()
+    }
+
+    fn nullable_schema() -> Schema {
+        let null = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null));
+        AnyOfBuilder::new().item(Self::schema()).item(null).into()
+    }
+}
+
+fn content_format() -> ObjectBuilder {
+    text().enum_values(Some(ContentFormat::ALL.iter().map(|format| format.as_str())))
+}
 
 fn custom_format(name: &str) -> SchemaFormat {
     SchemaFormat::Custom(name.to_owned())

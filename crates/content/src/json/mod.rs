@@ -4,5 +4,5 @@ mod read;
 mod write;
 
 pub use read::json_depth;
-pub(crate) use read::read;
+pub(crate) use read::{read, read_strict};
 pub(crate) use write::{write, write_within};

@@ -1,7 +1,8 @@
 //! Parses a stored tree, and rejects it if it violates the schema or isn't safe to render.
 //!
 //! Missing attributes get their defaults, so that trees stored before an attribute was added still
-//! parse. Nothing is repaired, as a tree that isn't valid was not written by this crate.
+//! parse. Nothing is repaired, as a tree that isn't valid was not written by this crate. A client's
+//! tree is read strictly: what the result would lack is rejected.
 
 use serde_json::{Map, Value as Json};
 
@@ -14,7 +15,17 @@ use crate::tree::{Tree, TreeBuilder};
 use crate::value::AttrValue;
 use crate::{color, safety};
 
+/// Reads a stored tree.
 pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
+    read_with(json, false)
+}
+
+/// Reads a client's tree.
+pub(crate) fn read_strict(json: &str) -> Result<Tree, ContentError> {
+    read_with(json, true)
+}
+
+fn read_with(json: &str, is_strict: bool) -> Result<Tree, ContentError> {
     let depth_max = ContentLimits::default().tree_depth;
     // Each level of the tree has two levels of JSON. Marks and their attributes add a few.
     if json_depth(json.as_bytes()) > depth_max * 2 + 6 {
@@ -22,12 +33,15 @@ pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     }
     let root = parse(json)?;
     let root = object(&root, "the document")?;
-    let mut reader = TreeReader { builder: TreeBuilder::new(), depth_max };
+    let mut reader =
+        TreeReader { builder: TreeBuilder::new(), depth_max, is_strict, path: Vec::new() };
     if node_type(root)? != NodeType::Doc {
         return Err(ContentError::invalid("the root is not a doc"));
     }
-    reader.node(root, NodeType::Doc, 0)?;
-    Ok(reader.builder.finish())
+    match reader.node(root, NodeType::Doc, 0) {
+        Ok(()) => Ok(reader.builder.finish()),
+        Err(error) => Err(error.at(reader.path)),
+    }
 }
 
 /// Returns the depth of nested arrays and objects in a JSON text.
@@ -78,6 +92,10 @@ fn node_type(node: &Map<String, Json>) -> Result<NodeType, ContentError> {
 struct TreeReader {
     builder: TreeBuilder,
     depth_max: usize,
+    /// True if unknown keys and attributes are rejected.
+    is_strict: bool,
+    /// The path to the node that is read: indexes of children.
+    path: Vec<usize>,
 }
 
 impl TreeReader {
@@ -99,11 +117,14 @@ impl TreeReader {
         if !node_type.is_inline() && node.contains_key("marks") && !is_empty(&node["marks"]) {
             return Err(ContentError::invalid(format!("marks on {}", node_type.name())));
         }
-        let kind = self.kind(&Attrs::of(node)?, node_type)?;
+        let attrs = Attrs::of(node)?;
+        self.check_keys(node, &attrs, node_type)?;
+        let kind = self.kind(&attrs, node_type)?;
         let place = self.builder.open(kind);
         let mut started = false;
         let mut after_text = false;
-        for child in children {
+        for (index, child) in children.iter().enumerate() {
+            self.path.push(index);
             let child = object(child, "a node")?;
             let child_type = self::node_type(child)?;
             if !node_type.content().allows(started, child_type) {
@@ -121,6 +142,7 @@ impl TreeReader {
                 _ => self.node(child, child_type, depth + 1)?,
             }
             after_text = child_type == NodeType::Text;
+            self.path.pop();
         }
         if !node_type.content().may_end(started) {
             return Err(ContentError::invalid(format!("{} is empty", node_type.name())));
@@ -136,6 +158,7 @@ impl TreeReader {
         parent: NodeType,
         after_text: bool,
     ) -> Result<(), ContentError> {
+        self.check_keys(node, &Attrs::of(node)?, node_type)?;
         let marks = self.marks(node.get("marks"))?;
         if !marks.is_empty() && !parent.allows_marks() {
             return Err(ContentError::invalid(format!("marks in {}", parent.name())));
@@ -149,6 +172,26 @@ impl TreeReader {
         let text = text.ok_or_else(|| ContentError::invalid("a text without text"))?;
         self.builder.text(text, marks, after_text);
         Ok(())
+    }
+
+    /// Rejects keys and attributes that the node would lack, if the tree is read strictly.
+    fn check_keys(
+        &self,
+        node: &Map<String, Json>,
+        attrs: &Attrs<'_>,
+        node_type: NodeType,
+    ) -> Result<(), ContentError> {
+        if !self.is_strict {
+            return Ok(());
+        }
+        let keys: &[&str] = match node_type {
+            NodeType::Text => &["type", "attrs", "marks", "text"],
+            NodeType::HardBreak => &["type", "attrs", "marks"],
+            leaf if leaf.is_leaf() => &["type", "attrs"],
+            _ => &["type", "attrs", "content", "marks"],
+        };
+        check_known(node, keys, node_type.name())?;
+        attrs.check_names(node_type.name(), node_attributes(node_type))
     }
 
     fn kind(&mut self, attrs: &Attrs<'_>, node_type: NodeType) -> Result<NodeKind, ContentError> {
@@ -192,6 +235,13 @@ impl TreeReader {
             let mark = object(mark, "a mark")?;
             let attrs = Attrs::of(mark)?;
             let name = mark.get("type").and_then(Json::as_str).unwrap_or_default();
+            if self.is_strict {
+                attrs.check_names(name, mark_attributes(name))?;
+                check_known(mark, &["type", "attrs"], name)?;
+                if set.iter().any(|earlier| earlier.name() == name) {
+                    return Err(ContentError::invalid(format!("the mark {name} twice")));
+                }
+            }
             match name {
                 "link" => set.link = Some(self.builder.link(attrs.link()?)),
                 "highlight" => {
@@ -211,6 +261,37 @@ impl TreeReader {
     }
 }
 
+/// Returns the names of a node's attributes.
+fn node_attributes(node_type: NodeType) -> &'static [&'static str] {
+    match node_type {
+        NodeType::Heading => &["level"],
+        NodeType::OrderedList => &["start", "type"],
+        NodeType::TaskItem => &["checked"],
+        NodeType::CodeBlock => &["language"],
+        NodeType::Image => &["src", "alt", "title", "width", "height"],
+        NodeType::TableCell | NodeType::TableHeader => &["colspan", "rowspan", "colwidth", "align"],
+        _ => &[],
+    }
+}
+
+/// Returns the names of a mark's attributes.
+fn mark_attributes(mark: &str) -> &'static [&'static str] {
+    match mark {
+        "link" => &["href", "target", "rel", "class", "title"],
+        "highlight" => &["color"],
+        _ => &[],
+    }
+}
+
+/// Rejects keys besides the known ones. Null and an empty list count as absent.
+fn check_known(object: &Map<String, Json>, known: &[&str], what: &str) -> Result<(), ContentError> {
+    let mut keys = object.iter().filter(|(_, value)| !is_empty(value)).map(|(key, _)| key);
+    match keys.find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(ContentError::invalid(format!("{what} has no {key:?}"))),
+        None => Ok(()),
+    }
+}
+
 fn is_empty(json: &Json) -> bool {
     json.is_null() || json.as_array().is_some_and(Vec::is_empty)
 }
@@ -223,6 +304,14 @@ impl<'a> Attrs<'a> {
         match node.get("attrs") {
             None | Some(Json::Null) => Ok(Self(None)),
             Some(attrs) => object(attrs, "attrs").map(|attrs| Self(Some(attrs))),
+        }
+    }
+
+    /// Rejects attributes besides the known ones.
+    fn check_names(&self, what: &str, known: &[&str]) -> Result<(), ContentError> {
+        match self.0 {
+            Some(attrs) => check_known(attrs, known, &format!("attrs of {what}")),
+            None => Ok(()),
         }
     }
 

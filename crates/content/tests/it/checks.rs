@@ -33,8 +33,14 @@ pub(crate) fn markdown(bytes: &[u8]) {
 /// Checks that JSON of any bytes is a valid tree, or is rejected.
 pub(crate) fn json(bytes: &[u8]) {
     let json = String::from_utf8_lossy(bytes);
-    if let Ok(tree) = Tree::from_json(&json) {
-        check(&tree);
+    let tree = Tree::from_json(&json);
+    if let Ok(tree) = &tree {
+        check(tree);
+        assert_eq!(Tree::from_json_strict(&tree.to_json()).as_ref(), Ok(tree), "{json}");
+    }
+    // A strict read rejects more, and accepts nothing else.
+    if let Ok(strict) = Tree::from_json_strict(&json) {
+        assert_eq!(tree.as_ref(), Ok(&strict), "{json}");
     }
 }
 

@@ -80,3 +80,53 @@ fn trees_are_send_and_sync() {
     fn assert_send_and_sync<T: Send + Sync>() {}
     assert_send_and_sync::<Tree>();
 }
+
+#[test]
+fn a_strict_read_rejects_what_the_tree_would_lack_and_names_the_node() {
+    for (blocks, node, reason) in [
+        (r#"{"type":"paragraph","attrs":{"textAlign":"left"}}"#, vec![0], "\"textAlign\""),
+        (r#"{"type":"paragraph"},{"type":"heading","level":2}"#, vec![1], "\"level\""),
+        (r#"{"type":"heading","attrs":{"level":2,"id":"a"}}"#, vec![0], "\"id\""),
+        (r#"{"type":"horizontalRule","content":[{"type":"text","text":"a"}]}"#, vec![0], "content"),
+        (
+            r#"{"type":"paragraph","content":[{"type":"hardBreak"},{"type":"text","text":"a",
+                "marks":[{"type":"bold"},{"type":"bold"}]}]}"#,
+            vec![0, 1],
+            "bold twice",
+        ),
+        (
+            r#"{"type":"paragraph","content":[{"type":"text","text":"a",
+                "marks":[{"type":"link","attrs":{"href":"/","ping":"x"}}]}]}"#,
+            vec![0, 0],
+            "\"ping\"",
+        ),
+        (
+            r#"{"type":"paragraph","content":[{"type":"text","text":"a",
+                "marks":[{"type":"bold","color":"red"}]}]}"#,
+            vec![0, 0],
+            "\"color\"",
+        ),
+    ] {
+        let json = format!(r#"{{"type":"doc","content":[{blocks}]}}"#);
+        match Tree::from_json_strict(&json).unwrap_err() {
+            ContentError::InvalidTree { reason: found, node: at } => {
+                assert_eq!(at, node, "{blocks}");
+                assert!(found.contains(reason), "{found}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert!(Tree::from_json_strict(r#"{"type":"doc","version":1,"content":[]}"#).is_err());
+    // Null and an empty list count as absent.
+    let absent = r#"{"type":"doc","content":[{"type":"paragraph","marks":[],"content":null,
+        "attrs":{"id":null}}]}"#;
+    assert_eq!(Tree::from_json_strict(absent), Ok(support::from_html("<p></p>")));
+}
+
+#[test]
+fn a_strict_read_accepts_every_written_tree() {
+    for case in support::read_cases(&support::fixtures_dir().join("cases.json")) {
+        let tree = support::from_html(&case.html);
+        assert_eq!(Tree::from_json_strict(&tree.to_json()), Ok(tree), "{}", case.html);
+    }
+}

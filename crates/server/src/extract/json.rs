@@ -1,4 +1,4 @@
-//! JSON with the limits of this service: no duplicate keys, 128 levels, a million values, and no
+//! JSON with the limits of this service: no duplicate keys, 256 levels, a million values, and no
 //! NUL in strings.
 //!
 //! serde_json keeps the last of two equal keys and has a fixed depth limit. So a custom visitor
@@ -12,8 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::value::{RawValue, Value};
 use serde_json::{Map, Number};
 
-/// The limit of nested arrays and objects.
-const DEPTH_LIMIT: usize = 128;
+/// The limit of nested arrays and objects. The deepest content trees have some 200 levels.
+const DEPTH_LIMIT: usize = 256;
 
 /// The limit of values and keys together. Each takes tens of bytes in memory, however short its
 /// text is.
@@ -32,21 +32,27 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
 
 /// Returns the value of a top-level field as compact JSON text, with its numbers unchanged.
 pub(crate) fn compact_field(bytes: &[u8], name: &str) -> Option<String> {
-    let fields: std::collections::HashMap<String, &RawValue> =
-        serde_json::from_slice(bytes).ok()?;
-    fields.get(name).map(|raw| compact(raw.get()))
+    field_text(bytes, name).map(compact)
+}
+
+/// Returns the text of a top-level field in an object that was parsed before.
+pub(crate) fn field_text<'b>(bytes: &'b [u8], name: &str) -> Option<&'b str> {
+    let fields: std::collections::HashMap<String, &RawValue> = parsed_before(bytes)?;
+    fields.get(name).map(|raw| raw.get())
 }
 
 /// Returns the texts of the items in a top-level field, a list in an object that was parsed before.
 pub(crate) fn texts_of_items<'b>(bytes: &'b [u8], name: &str) -> Vec<&'b str> {
+    let list = field_text(bytes, name).unwrap_or("[]");
+    let items: Vec<&RawValue> = parsed_before(list.as_bytes()).unwrap_or_default();
+    items.into_iter().map(RawValue::get).collect()
+}
+
+/// Parses a text whose depth was checked before.
+fn parsed_before<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
-    let fields = std::collections::HashMap::<String, &RawValue>::deserialize(&mut deserializer);
-    let list = fields.ok().and_then(|fields| fields.get(name).map(|raw| raw.get()));
-    let mut deserializer = serde_json::Deserializer::from_str(list.unwrap_or("[]"));
-    deserializer.disable_recursion_limit();
-    let items = Vec::<&RawValue>::deserialize(&mut deserializer).unwrap_or_default();
-    items.into_iter().map(RawValue::get).collect()
+    T::deserialize(&mut deserializer).ok()
 }
 
 /// Removes the white space between the tokens of a valid JSON text.
@@ -187,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_limited_to_128_levels() {
+    fn nesting_is_limited_to_256_levels() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(parse(nested(128).as_bytes()).is_ok());
-        assert!(parse(nested(129).as_bytes()).unwrap_err().contains("nested over 128"));
+        assert!(parse(nested(256).as_bytes()).is_ok());
+        assert!(parse(nested(257).as_bytes()).unwrap_err().contains("nested over 256"));
         assert!(parse("[".repeat(1_000_000).as_bytes()).is_err());
     }
 

@@ -11,6 +11,7 @@ use tower_http::cors::CorsLayer;
 
 use crate::extract::prefer::APPLIED;
 use crate::respond::created::REPLAYED;
+use crate::respond::response::CONVERSION_WARNINGS;
 
 /// The time for which a browser may cache the response to a preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
@@ -41,6 +42,7 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             LOCATION,
             RETRY_AFTER,
             APPLIED,
+            CONVERSION_WARNINGS,
             REPLAYED,
             rate,
             rate_policy,

@@ -9,7 +9,7 @@ pub(super) fn refer_to_headers(names: &[&str]) -> Value {
 }
 
 /// The response headers: name, description and example.
-const HEADERS: [(&str, &str, &str); 13] = [
+const HEADERS: [(&str, &str, &str); 14] = [
     (
         "X-Request-Id",
         "The request's id: that of the request if it has 1 to 128 visible ASCII characters, \
@@ -34,6 +34,11 @@ const HEADERS: [(&str, &str, &str); 13] = [
         "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
     ),
     ("Preference-Applied", "The preference that was applied.", "return=representation"),
+    (
+        "Conversion-Warnings",
+        "If the request has content: the number of its conversion warnings.",
+        "0",
+    ),
     ("Age", "With `Prefer: max-age`: the maximum age of the response in seconds.", "1"),
     ("WWW-Authenticate", "The authentication scheme.", "Bearer"),
     ("Retry-After", "The seconds to wait before a retry.", "5"),
@@ -47,7 +52,14 @@ pub(super) const RATE_LIMIT_HEADERS: &[&str] = &["RateLimit", "RateLimit-Policy"
 
 /// Returns the components of the headers that are present in every response that lists them.
 pub(super) fn headers() -> Value {
-    let sometimes = ["Age", "Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
+    let sometimes = [
+        "Age",
+        "Conversion-Warnings",
+        "Link",
+        "Idempotency-Replayed",
+        "RateLimit",
+        "RateLimit-Policy",
+    ];
     let always = |name: &&str| !sometimes.contains(name);
     let names = HEADERS.iter().map(|(name, ..)| *name).filter(always);
     Value::Object(names.map(|name| (name.to_owned(), header(name, true))).collect())

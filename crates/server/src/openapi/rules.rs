@@ -29,6 +29,10 @@ const TOKEN_SCHEME: &str = "accessToken";
 /// The fields that examples show only in responses to creations.
 const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
 
+/// The operations that convert the content of pieces.
+const CONVERTING_OPERATIONS: [(&str, &str); 3] =
+    [("/content-pieces", "post"), ("/content-pieces", "put"), ("/content-pieces/batch", "post")];
+
 /// Completes the document that utoipa generates from the routes.
 pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
     let mut all = document["components"]["schemas"].take();
@@ -399,6 +403,9 @@ impl OperationContext<'_> {
         if self.facts.allows_stale {
             headers["Age"] = optional_header("Age");
             headers["Preference-Applied"] = optional_header("Preference-Applied");
+        }
+        if CONVERTING_OPERATIONS.contains(&(self.path, self.method)) {
+            headers["Conversion-Warnings"] = optional_header("Conversion-Warnings");
         }
         if self.facts.idempotent {
             headers["Idempotency-Replayed"] = optional_header("Idempotency-Replayed");

@@ -38,7 +38,7 @@ const MEMBERSHIPS: &str = "Workspace memberships";
 pub(super) const API_DESCRIPTION: &str = "\
     A self-hosted service for content-management and publishing workspaces: content pieces in \
     groups, with tags and variants, by members with roles, and webhooks for changes.\n\nUnknown \
-    fields and unknown query parameters are ignored, and every path works with and without a \
-    slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
+    fields are ignored, and unknown query parameters are rejected. Every path works with and \
+    without a slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
     are opaque, and a malformed one gets the same response as one that does not exist. These \
     paths change by addition only: clients must accept fields that are not described here.";

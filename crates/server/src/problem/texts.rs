@@ -57,12 +57,12 @@ texts! {
          one.";
     MalformedBody, BAD_REQUEST, "The body can't be parsed",
         "The body is not a JSON object (or, on the page of an invite, a form) in UTF-8. Or it \
-         ended early, has a duplicate key, nests over 128 levels, or contains a NUL character.",
+         ended early, has a duplicate key, nests over 256 levels, or contains a NUL character.",
         "The detail states line and column. Generate the body with a JSON library, and check that \
          it is sent completely.";
     ContentTooDeep, BAD_REQUEST, "The content is nested too deeply",
-        "The HTML in `content` nests more than 256 block elements, or its tree would have more \
-         than 100 levels.",
+        "The HTML or Markdown in `content` nests more than 256 block elements, or its tree has \
+         more than 100 levels.",
         "Flatten the content, for example nested lists, quotes and tables.";
     ContentTooComplex, BAD_REQUEST, "The content is too complex",
         "By the rules for parsing HTML, the parsed content would be far larger than its text, or \

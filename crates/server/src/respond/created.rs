@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::extract::prefer::Prefer;
 use crate::respond::entity_tag::entity_tag;
-use crate::respond::response::{MinimalBody, with_json, with_preference_applied};
+use crate::respond::response::{
+    CONVERSION_WARNINGS, MinimalBody, with_json, with_preference_applied,
+};
 
 /// The header of a replayed response.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -41,9 +43,22 @@ pub(crate) fn created_with_body<T: Serialize>(
     }
 }
 
-/// Returns 201 for the creation of several resources.
-pub(crate) fn created_several<T: Serialize>(body: &T) -> CreatedResponse {
-    CreatedResponse::new(json(body), None)
+/// Adds the number of conversion warnings. A whole resource becomes `whole`, which includes them.
+pub(crate) fn with_conversion_warnings<T: Serialize>(
+    created: CreatedResponse,
+    count: usize,
+    whole: &T,
+) -> CreatedResponse {
+    let body = if created.etag.is_some() { json(whole) } else { created.body };
+    CreatedResponse { body, conversion_warnings: Some(count), ..created }
+}
+
+/// Returns 201 for the creation of several resources with this number of conversion warnings.
+pub(crate) fn created_several<T: Serialize>(body: &T, warnings: usize) -> CreatedResponse {
+    CreatedResponse {
+        conversion_warnings: Some(warnings),
+        ..CreatedResponse::new(json(body), None)
+    }
 }
 
 /// Returns 202 with the identifier of the work in the background.
@@ -68,6 +83,9 @@ pub(crate) fn respond(created: CreatedResponse) -> Response {
     for (name, text) in [(ETAG, created.etag), (LOCATION, created.location)] {
         let value = text.and_then(|text| HeaderValue::try_from(text).ok());
         headers.extend(value.map(|value| (name, value)));
+    }
+    if let Some(count) = created.conversion_warnings {
+        headers.insert(CONVERSION_WARNINGS, count.into());
     }
     if created.is_replayed {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));

@@ -2,12 +2,15 @@
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::extract::prefer::{APPLIED, Prefer};
 use crate::respond::entity_tag::entity_tag;
+
+/// The header with the number of conversion warnings.
+pub(crate) const CONVERSION_WARNINGS: HeaderName = HeaderName::from_static("conversion-warnings");
 
 /// The mark of a response whose body has a memory reservation, or needs none.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +53,24 @@ pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> R
     }
     let mut response = no_content();
     response.headers_mut().extend(whole.headers().get(ETAG).map(|tag| (ETAG, tag.clone())));
+    response
+}
+
+/// Returns the response to an update that converted content. A whole resource in the body includes
+/// the warnings, and its entity tag is that of its GET.
+pub(crate) fn updated_with_warnings<T: Serialize>(
+    prefer: Prefer,
+    version: i64,
+    whole: &T,
+    warnings: usize,
+    shown: &T,
+) -> Response {
+    let mut response = updated(prefer, version, whole);
+    if prefer == Prefer::Representation {
+        let bytes = serde_json::to_vec(shown).expect("resources are JSON");
+        *response.body_mut() = Body::from(bytes);
+    }
+    response.headers_mut().insert(CONVERSION_WARNINGS, warnings.into());
     response
 }
 

@@ -7,7 +7,6 @@
 
 use galley_testing::{TestStore, on_both_engines};
 use regex::Regex;
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::service::Service;

@@ -98,6 +98,23 @@ pub async fn update_dry(
     dry_run(caller.service(), "content_pieces.update_dry", update).await
 }
 
+/// Returns the content of a piece in the caller's scope, as seen in a variant.
+pub async fn content(
+    caller: &Caller,
+    id: ContentPieceId,
+    variant: Option<VariantRef>,
+) -> Result<Option<String>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let within = scope.content_groups.as_deref();
+        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
+        let view = View { variant: variant.map(|variant| variant.id), content: true };
+        let found = content_pieces::find_visible(tx, scope.workspace, id, within, view).await?;
+        Ok::<_, Error>(found.and_then(|(_, content)| content))
+    };
+    caller.read("content_pieces.content", read).await
+}
+
 /// Deletes a piece.
 pub async fn delete(
     caller: &Caller,

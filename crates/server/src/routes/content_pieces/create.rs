@@ -43,21 +43,27 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
-    let (own_app, bytes) = (app.clone(), body.bytes.clone());
-    let size = bytes.len();
-    let parsed = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
+    let (bytes, size_limit) = (body.bytes.clone(), app.limits().content_size_limit);
+    let parsed = app.run_by_size(bytes.len(), move || read(body, size_limit)).await?;
     let ParsedPiece { new, mut fields, warnings } = parsed;
     fields.add_issues(query.into_issues());
     let new = request::finish(actor.caller(), fields, new).await?;
     if is_dry {
         let content = RawValue::from_string(new.content.clone()).expect("a tree is JSON");
         content_pieces::create_dry(actor.caller(), new).await?;
-        let body = DryRunBody::new(&content, &warnings);
+        let body = DryRunBody::new(&content, warnings.as_deref().unwrap_or_default());
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
     let respond = Respond::new(move |stored: &StoredPiece| {
         let (id, version) = (stored.piece.id, stored.piece.version);
-        created::created(prefer, id, version, &stored.body()).with_location(PATH, id)
+        let created = created::created(prefer, id, version, &stored.body()).with_location(PATH, id);
+        match &warnings {
+            Some(warnings) => {
+                let whole = stored.body().with_conversion_warnings(warnings);
+                created::with_conversion_warnings(created, warnings.len(), &whole)
+            }
+            None => created,
+        }
     });
     let key = key.for_body(&bytes);
     let response = content_pieces::create(actor.caller(), new, key, respond).await?;
@@ -69,19 +75,22 @@ pub(super) struct ParsedPiece {
     /// The piece to create, unless a field has an issue.
     pub(super) new: Parsed<NewContentPiece>,
     pub(super) fields: Fields,
-    /// The conversion warnings of the content. They are collected for dry runs only.
-    warnings: Vec<ConversionWarning>,
+    /// The conversion warnings, if the body has content.
+    pub(super) warnings: Option<Vec<ConversionWarning>>,
 }
 
-pub(super) fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPiece {
-    let mut fields = input::normalized(body);
+pub(super) fn read(body: JsonBody, size_limit: usize) -> ParsedPiece {
+    let mut body = input::normalized(body);
+    let content = input::content(&mut body, size_limit).map(Option::flatten);
+    let mut fields = body.fields;
     let description = fields.optional("description");
     let description = description.and_then(|html| input::description(&mut fields, html));
     let piece = NewPieceFields::parse(&mut fields);
-    let mut warnings = Vec::new();
-    let content = fields.optional("content").and_then(|html| {
-        input::content(app, &mut fields, html, collects_warnings.then_some(&mut warnings))
-    });
+    let (content, warnings) = match content {
+        Ok(Some(content)) => (Ok(content.converted.tree), Some(content.converted.warnings)),
+        Ok(None) => (Ok(Tree::empty().to_json()), None),
+        Err(recorded) => (Err(recorded), None),
+    };
     let new = piece.and_then(|piece| {
         let References(tags) = piece.tags;
         let References(members) = piece.members;
@@ -102,7 +111,7 @@ pub(super) fn read(app: &App, body: JsonBody, collects_warnings: bool) -> Parsed
             },
             content_group_id: piece.content_group_id,
             reference_id: piece.reference_id,
-            content: content?.unwrap_or_else(|| Tree::empty().to_json()),
+            content: content?,
         })
     });
     ParsedPiece { new, fields, warnings }

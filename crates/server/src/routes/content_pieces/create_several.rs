@@ -1,10 +1,12 @@
 //! `POST /content-pieces/batch`
 
 use galley_api_types::content_piece::NewContentPieces;
+use galley_api_types::conversion_warning::ConversionWarningBody;
 use galley_api_types::problem::Step;
 use galley_api_types::request::{Fields, RequestBody};
 use galley_application::operations::content_pieces::{self, NewContentPiece, StoredPiece};
 use galley_application::{Caller, Error, Rejection};
+use galley_content::ConversionWarning;
 use galley_domain::{ContentPieceId, Invalid};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,16 +22,21 @@ use crate::routes::prelude::*;
 /// The created pieces.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedContentPieces)]
-pub(crate) struct CreatedPiecesBody {
+pub(crate) struct CreatedPiecesBody<'a> {
     /// The pieces, in the order of the request.
-    pieces: Vec<CreatedPiece>,
+    pieces: Vec<CreatedPiece<'a>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedContentPiece)]
-struct CreatedPiece {
+#[serde(rename_all = "camelCase")]
+struct CreatedPiece<'a> {
     #[schema(value_type = schemas::ContentPieceId)]
     id: ContentPieceId,
+    /// The parts of the sent content that the tree lacks. Present only for pieces with content.
+    #[schema(value_type = Vec<ConversionWarningBody<'_>>, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion_warnings: Option<Vec<ConversionWarningBody<'a>>>,
 }
 
 /// Create several content pieces
@@ -43,7 +50,7 @@ struct CreatedPiece {
     params(DryRunParameter),
     request_body = NewContentPieces,
     responses(
-        (status = 201, body = CreatedPiecesBody),
+        (status = 201, body = CreatedPiecesBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]
@@ -58,20 +65,27 @@ pub(crate) async fn handle(
         let invalid = Invalid::new("unsupported", "is supported only for a single piece");
         query.add_issue("dryRun", &invalid);
     }
-    let (own_app, bytes) = (app.clone(), body.bytes.clone());
-    let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&own_app, body)).await?;
+    let (bytes, size_limit) = (body.bytes.clone(), app.limits().content_size_limit);
+    let (mut fields, drafts) = app.run_on_cpu_pool(move || read(body, size_limit)).await?;
     fields.add_issues(query.into_issues());
-    let new = finish(actor.caller(), fields, drafts).await?;
-    let respond = Respond::new(|stored: &Vec<StoredPiece>| {
-        let pieces = stored.iter().map(|stored| CreatedPiece { id: stored.piece.id }).collect();
-        created::created_several(&CreatedPiecesBody { pieces })
+    let (new, warnings) = finish(actor.caller(), fields, drafts).await?;
+    let respond = Respond::new(move |stored: &Vec<StoredPiece>| {
+        let pieces = stored.iter().zip(&warnings).map(|(stored, warnings)| CreatedPiece {
+            id: stored.piece.id,
+            conversion_warnings: warnings
+                .as_ref()
+                .map(|warnings| warnings.iter().map(ConversionWarningBody::from).collect()),
+        });
+        let pieces = pieces.collect();
+        let count = warnings.iter().flatten().map(Vec::len).sum();
+        created::created_several(&CreatedPiecesBody { pieces }, count)
     });
     let key = key.for_body(&bytes);
     let response = content_pieces::create_several(actor.caller(), new, key, respond).await?;
     Ok(created::respond(response))
 }
 
-fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
+fn read(body: JsonBody, size_limit: usize) -> (Fields, Vec<ParsedPiece>) {
     let JsonBody { mut fields, bytes } = body;
     let Ok(NewContentPieces { pieces }) = NewContentPieces::parse(&mut fields) else {
         return (fields, Vec::new());
@@ -81,22 +95,26 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     let texts = json::texts_of_items(&bytes, "pieces");
     let drafts = pieces.0.into_iter().zip(texts).map(|(object, text)| {
         let bytes = bytes.slice_ref(text.as_bytes());
-        create::read(app, JsonBody { fields: Fields::new(object), bytes }, false)
+        create::read(JsonBody { fields: Fields::new(object), bytes }, size_limit)
     });
     let drafts = drafts.collect();
     (fields, drafts)
 }
 
-/// Returns the pieces, or rejects the request with the issues of all pieces. The issues include
-/// references that don't exist.
+/// The conversion warnings of each piece, if it has content.
+type WarningsOfPieces = Vec<Option<Vec<ConversionWarning>>>;
+
+/// Returns the pieces with their conversion warnings, or rejects the request with the issues of all
+/// pieces. The issues include references that don't exist.
 async fn finish(
     caller: &Caller,
     fields: Fields,
     drafts: Vec<ParsedPiece>,
-) -> Result<Vec<NewContentPiece>, Error> {
+) -> Result<(Vec<NewContentPiece>, WarningsOfPieces), Error> {
     let has_issues = |draft: &ParsedPiece| draft.new.is_err() || draft.fields.has_issues();
     if !fields.has_issues() && !drafts.iter().any(has_issues) {
-        return Ok(drafts.into_iter().filter_map(|draft| draft.new.ok()).collect());
+        let valid = drafts.into_iter().filter_map(|draft| Some((draft.new.ok()?, draft.warnings)));
+        return Ok(valid.unzip());
     }
     let (issues_of_pieces, references): (Vec<_>, Vec<_>) =
         drafts.into_iter().map(|draft| draft.fields.into_issues_and_references()).unzip();

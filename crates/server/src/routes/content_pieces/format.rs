@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use galley_api_types::content::ContentFormat;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
@@ -33,7 +34,7 @@ pub(crate) struct FormatParameters {
     content: Option<bool>,
     /// The format of the content. It applies with `content=true` only.
     #[param(inline, default = "json")]
-    content_format: Option<ContentFormat>,
+    content_format: Option<ContentFormatSchema>,
     /// The format of the description.
     #[param(inline, default = "html")]
     description: Option<DescriptionFormat>,
@@ -41,9 +42,10 @@ pub(crate) struct FormatParameters {
     variant: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, ToSchema)]
+#[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-pub(crate) enum ContentFormat {
+#[expect(dead_code, reason = "only its description is used")]
+enum ContentFormatSchema {
     Json,
     Html,
     Markdown,
@@ -61,11 +63,8 @@ impl ResponseFormat {
     /// Reads `content`, `contentFormat` and `description`.
     pub(crate) fn parse(query: &mut Query) -> Self {
         let content = query.boolean("content");
-        let formats = [
-            ("json", ContentFormat::Json),
-            ("html", ContentFormat::Html),
-            ("markdown", ContentFormat::Markdown),
-        ];
+        let formats = ContentFormat::ALL.iter().map(|&format| (format.as_str(), format));
+        let formats: Vec<_> = formats.collect();
         let format = query.choice("contentFormat", &formats).unwrap_or(ContentFormat::Json);
         let texts = [("html", false), ("text", true)];
         Self {

@@ -1,12 +1,13 @@
 //! Fields of a piece that need normalization, sanitization or conversion besides parsing.
 
-use galley_api_types::request::{DescriptionHtml, Fields, HtmlText, IssueRecorded, Parsed};
+use galley_api_types::content::ContentFormat;
+use galley_api_types::request::{ContentField, DescriptionHtml, Fields, IssueRecorded, Parsed};
+use galley_application::content_input::{ContentInput, ConvertedContent};
 use galley_application::sanitize;
-use galley_content::ConversionWarning;
+use galley_domain::Invalid;
 use galley_domain::content_piece::Description;
 use utoipa::IntoParams;
 
-use crate::app::App;
 use crate::extract::body::JsonBody;
 use crate::extract::json;
 
@@ -22,14 +23,14 @@ pub(super) struct DryRunParameter {
 
 /// Normalizes the fields before they are parsed: custom data that is an object or array becomes its
 /// JSON text.
-pub(super) fn normalized(body: JsonBody) -> Fields {
+pub(super) fn normalized(body: JsonBody) -> JsonBody {
     let JsonBody { mut fields, bytes } = body;
     if fields.is_structured("customData")
         && let Some(text) = json::compact_field(&bytes, "customData")
     {
         fields.replace("customData", text);
     }
-    fields
+    JsonBody { fields, bytes }
 }
 
 /// Sanitises a description.
@@ -44,25 +45,40 @@ pub(super) fn description(
     })
 }
 
-/// Converts the content's HTML to a tree, and returns the tree as JSON.
-///
-/// With `warnings`, collects the conversion warnings as well.
+/// The content of a request, as sent and as a tree.
+#[derive(Debug)]
+pub(super) struct PieceContent {
+    pub(super) input: ContentInput,
+    pub(super) converted: ConvertedContent,
+}
+
+/// Parses and converts the content of a body. `Some(None)` is null.
 pub(super) fn content(
-    app: &App,
-    fields: &mut Fields,
-    html: Option<HtmlText>,
-    warnings: Option<&mut Vec<ConversionWarning>>,
-) -> Parsed<Option<String>> {
-    let Some(HtmlText(html)) = html else { return Ok(None) };
-    match app.content_from_html(&html, warnings.is_some()) {
-        Ok((tree, found)) => {
-            if let Some(warnings) = warnings {
-                *warnings = found;
-            }
-            Ok(Some(tree))
+    body: &mut JsonBody,
+    size_limit: usize,
+) -> Parsed<Option<Option<PieceContent>>> {
+    let format = body.fields.optional::<ContentFormat>("contentFormat");
+    let content = body.fields.clearable::<ContentField>("content");
+    let (format, Some(content)) = (format?, content?) else { return Ok(None) };
+    let Some(content) = content else { return Ok(Some(None)) };
+    let input = match content {
+        ContentField::Text(text) => {
+            ContentInput { format: format.unwrap_or(ContentFormat::Html), text }
         }
-        Err(invalid) => {
-            fields.add_issue("content", &invalid);
+        ContentField::Tree if format.is_none_or(|format| format == ContentFormat::Json) => {
+            let text = json::field_text(&body.bytes, "content").unwrap_or_default().to_owned();
+            ContentInput { format: ContentFormat::Json, text }
+        }
+        ContentField::Tree => {
+            let message = "must be json or absent, as content is an object";
+            body.fields.add_issue("contentFormat", &Invalid::new("invalid_enum_value", message));
+            return Err(IssueRecorded);
+        }
+    };
+    match input.convert(size_limit) {
+        Ok(converted) => Ok(Some(Some(PieceContent { input, converted }))),
+        Err(issue) => {
+            body.fields.add_issues(vec![issue]);
             Err(IssueRecorded)
         }
     }

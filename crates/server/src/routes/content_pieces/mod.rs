@@ -1,5 +1,6 @@
 //! `/content-pieces`.
 
+pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod create_several;
 mod format;

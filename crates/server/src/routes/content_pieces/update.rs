@@ -1,11 +1,12 @@
 //! `PUT /content-pieces`
 
+use galley_api_types::content::ContentFormat;
 use galley_api_types::content_piece::{ContentPieceBody, PieceFieldsChange};
 use galley_api_types::dry_run::DryRunBody;
 use galley_api_types::request::{Fields, Parsed, References, RequestBody, ResourceId};
-use galley_application::Error;
+use galley_application::content_input::ContentInput;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate};
-use galley_content::ConversionWarning;
+use galley_application::{Caller, Error};
 use galley_domain::content_piece::ContentPieceChange;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId};
@@ -18,7 +19,7 @@ use crate::extract::prefer::Prefer;
 use crate::extract::query::RequestedId;
 use crate::extract::request;
 use crate::respond::large_response;
-use crate::routes::content_pieces::input::{self, DryRunParameter};
+use crate::routes::content_pieces::input::{self, DryRunParameter, PieceContent};
 use crate::routes::prelude::*;
 
 /// The response with a body: the piece, or the result of a dry run.
@@ -55,28 +56,65 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
-    let (own_app, size) = (app.clone(), body.bytes.len());
-    let parsed = app.run_by_size(size, move || read(&own_app, body, is_dry)).await?;
-    let ParsedPieceUpdate { update, mut fields, warnings } = parsed;
+    let (size, size_limit) = (body.bytes.len(), app.limits().content_size_limit);
+    let parsed = app.run_by_size(size, move || read(body, size_limit)).await?;
+    let ParsedPieceUpdate { update, mut fields } = parsed;
     fields.add_issues(query.into_issues());
     let (id, variant, change) = request::finish(actor.caller(), fields, update).await?;
     let variant = variant.map(RequestedId::get).transpose()?;
+    let id = id.ok_or_else(Error::not_found)?;
+    let (content, warnings) = match change.content {
+        Some(Some(content)) => {
+            let PieceContent { input, converted } = content;
+            let stored =
+                unchanged_content(&app, actor.caller(), id, variant.clone(), input).await?;
+            // Unchanged content is not converted, so nothing of it is lost.
+            let warnings = if stored.is_some() { Vec::new() } else { converted.warnings };
+            (Some(Some(stored.unwrap_or(converted.tree))), Some(warnings))
+        }
+        Some(None) => (Some(None), None),
+        None => (None, None),
+    };
     let update = ContentPieceUpdate {
-        id: id.ok_or_else(Error::not_found)?,
+        id,
         variant,
         change: change.fields,
         content_group_id: change.content_group_id,
         reference_id: change.reference_id,
-        content: change.content,
+        content,
     };
     if is_dry {
         let content = content_pieces::update_dry(actor.caller(), update, expected).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
-        let body = DryRunBody::new(&content, &warnings);
+        let body = DryRunBody::new(&content, warnings.as_deref().unwrap_or_default());
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
     let updated = content_pieces::update(actor.caller(), update, expected).await?;
-    Ok(response::updated(prefer, updated.piece.version, &updated.body()))
+    let (version, whole) = (updated.piece.version, updated.body());
+    Ok(match &warnings {
+        Some(warnings) => {
+            let shown = updated.body().with_conversion_warnings(warnings);
+            response::updated_with_warnings(prefer, version, &whole, warnings.len(), &shown)
+        }
+        None => response::updated(prefer, version, &whole),
+    })
+}
+
+/// Returns the stored tree if the input is its rendering, so that the update leaves it unchanged.
+async fn unchanged_content(
+    app: &App,
+    caller: &Caller,
+    id: ContentPieceId,
+    variant: Option<VariantRef>,
+    input: ContentInput,
+) -> Result<Option<String>, Problem> {
+    if input.format == ContentFormat::Json {
+        return Ok(None);
+    }
+    let Some(stored) = content_pieces::content(caller, id, variant).await? else { return Ok(None) };
+    let size = stored.len();
+    let compare = move || input.is_rendering_of(&stored).then_some(stored);
+    Ok(app.run_by_size(size, compare).await?)
 }
 
 /// The parsed request body.
@@ -84,8 +122,6 @@ struct ParsedPieceUpdate {
     /// The piece, the variant if one is named, and the change; an error if a field has an issue.
     update: Parsed<(Option<ContentPieceId>, Option<RequestedId<VariantRef>>, ParsedPieceChange)>,
     fields: Fields,
-    /// The conversion warnings of the content. They are collected for dry runs only.
-    warnings: Vec<ConversionWarning>,
 }
 
 /// The change of a piece.
@@ -93,11 +129,13 @@ struct ParsedPieceChange {
     fields: ContentPieceChange,
     content_group_id: Option<ContentGroupId>,
     reference_id: Option<Option<ContentPieceId>>,
-    content: Option<Option<String>>,
+    content: Option<Option<PieceContent>>,
 }
 
-fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPieceUpdate {
-    let mut fields = input::normalized(body);
+fn read(body: JsonBody, size_limit: usize) -> ParsedPieceUpdate {
+    let mut body = input::normalized(body);
+    let content = input::content(&mut body, size_limit);
+    let mut fields = body.fields;
     let id = ContentPieceId::parse_id(&mut fields);
     let variant = fields.optional::<String>("variant");
     let variant = variant.map(|name| name.filter(|name| !name.is_empty()));
@@ -111,14 +149,6 @@ fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPieceUpdate
         None => Ok(None),
     });
     let piece = PieceFieldsChange::parse(&mut fields);
-    let mut warnings = Vec::new();
-    let content = fields.clearable("content").and_then(|html| match html {
-        Some(html) => {
-            input::content(app, &mut fields, html, collects_warnings.then_some(&mut warnings))
-                .map(Some)
-        }
-        None => Ok(None),
-    });
     let change = piece.and_then(|piece| {
         Ok(ParsedPieceChange {
             fields: ContentPieceChange {
@@ -142,5 +172,5 @@ fn read(app: &App, body: JsonBody, collects_warnings: bool) -> ParsedPieceUpdate
     });
     let variant = variant.map(|name| name.map(|name| RequestedId::new(name.parse().ok())));
     let update = id.and_then(|id| Ok((id, variant?, change?)));
-    ParsedPieceUpdate { update, fields, warnings }
+    ParsedPieceUpdate { update, fields }
 }

@@ -123,6 +123,13 @@ const OTHERS: &str = r#"
         {"pieces":null} -> pieces
         {"pieces":{}} -> pieces
         {"pieces":[]} -> pieces
+    POST /content-pieces/convert
+        {} -> content
+        {"content":null} -> content
+        {"content":1} -> content
+        {"content":"x","contentFormat":"xml"} -> contentFormat
+        {"content":{"type":"doc"},"contentFormat":"html"} -> contentFormat
+        {"content":{"type":"doc"}} -> content
     PUT /content-pieces/sources
         {} -> sources
         {"sources":[]} -> sources

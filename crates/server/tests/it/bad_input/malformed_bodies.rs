@@ -25,7 +25,7 @@ const NOT_OBJECTS: &str = r#"
 "#;
 
 pub(super) fn add(table: &mut Table<'_>) {
-    let nested = format!("{{\"x\":{}{}}}", "[".repeat(128), "]".repeat(128));
+    let nested = format!("{{\"x\":{}{}}}", "[".repeat(256), "]".repeat(256));
     let others = ["", " ", "{\"title\":\"a\nb\"}", "\u{feff}{}", &nested];
     for body in NOT_OBJECTS.trim().lines().map(str::trim).chain(others) {
         let body = InvalidBody::Json(body.to_owned());

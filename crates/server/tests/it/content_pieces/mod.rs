@@ -1,5 +1,6 @@
 //! `/content-pieces`: every endpoint's success, errors, permissions, and the events it causes.
 
+mod formats;
 mod lists;
 mod permissions;
 

@@ -260,6 +260,10 @@ fn places_of_ids(document: &Value) -> BTreeSet<String> {
 /// Collects the paths of a schema's texts, such as `pieces[].tags[].id`.
 fn fields_of(document: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
+        // A content tree has no ids, and its schema is recursive.
+        if name.ends_with("/ContentTree") {
+            return;
+        }
         let schema = document.pointer(name.trim_start_matches('#')).unwrap();
         return fields_of(document, schema, at, found);
     }

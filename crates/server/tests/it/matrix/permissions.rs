@@ -16,6 +16,7 @@ const ROWS: &str = "
     PUT    /content-pieces                       contentPieces:write        204 204 404 204 404
     POST   /content-pieces                       contentPieces:write        201 201 400 201 400
     POST   /content-pieces/batch                 contentPieces:write        201 201 400 201 400
+    POST   /content-pieces/convert               contentPieces:read         200 200 200 200 200
     DELETE /content-pieces                       contentPieces:write        204 204 404 204 404
     GET    /content-pieces/list                  contentPieces:read         200 200 200 200 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200

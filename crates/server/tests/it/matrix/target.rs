@@ -106,6 +106,7 @@ fn bodies(service: &Service, route: &str, name: &str) -> Option<Bodies> {
     let (create, update) = match route {
         "/content-pieces" => (piece, json!({"title": "changed"})),
         "/content-pieces/batch" => (json!({"pieces": [piece]}), Value::Null),
+        "/content-pieces/convert" => (json!({"content": "<p>x</p>"}), Value::Null),
         "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
         "/tags" => (json!({"label": name}), json!({"label": "changed"})),
         "/variants" => (json!({"key": name, "label": name}), json!({"label": "changed"})),
