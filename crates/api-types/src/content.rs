@@ -237,6 +237,10 @@ fn node(name: &str, about: &str, attrs: Value, children: Option<&str>) -> (Strin
     add_attrs(&mut schema, attrs);
     if let Some(children) = children {
         schema["properties"]["content"] = json!({"type": "array", "items": refer(children)});
+        if !["InlineNode", "TextNode", "CellNode"].contains(&children) {
+            schema["properties"]["content"]["minItems"] = 1.into();
+            schema["required"].as_array_mut().expect("it requires the type").push("content".into());
+        }
     }
     (format!("{}Node", crate::schemas::capitalized(name)), schema)
 }

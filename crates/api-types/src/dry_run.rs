@@ -3,17 +3,13 @@
 use galley_content::ConversionWarning;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use crate::content::ContentTree;
 use crate::conversion_warning::ConversionWarningBody;
 
 /// The content that the request would store, and a report on its conversion.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DryRun)]
+#[derive(Debug, Serialize)]
 pub struct DryRunBody<'a> {
     /// The content as it would be stored.
-    #[schema(value_type = ContentTree)]
     pub content: &'a RawValue,
     pub report: ReportBody<'a>,
 }
@@ -28,8 +24,7 @@ impl<'a> DryRunBody<'a> {
 }
 
 /// The report on the conversion of the content's HTML.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DryRunReport)]
+#[derive(Debug, Serialize)]
 pub struct ReportBody<'a> {
     /// The conversion warnings, in the order of their first occurrence. At most 500 distinct ones.
     pub losses: Vec<ConversionWarningBody<'a>>,

@@ -197,6 +197,8 @@ def is_inexpressible(case, issue):
         or message.endswith("must not contain NUL")
         # JSON within a text.
         or (code == "invalid_json" and path[-1] == "customData")
+        # JSON within a text, the order of children, and safe addresses.
+        or code == "invalid_content"
         # What other fields say, or what is there already.
         or code == "invalid_reference"
         or (case.method == "PUT" and path == ["metadata", "contentGroupId"] and code == "required")

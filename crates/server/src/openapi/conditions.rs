@@ -15,6 +15,14 @@ pub(super) fn add(schemas: &mut Value) {
         {"properties": of_the_piece},
     ]);
 
+    for request in ["NewContentPiece", "ContentPieceChange", "ContentConversion"] {
+        let of_content =
+            json!({"required": ["content"], "properties": {"content": {"type": "object"}}});
+        schemas[request]["if"] = of_content;
+        schemas[request]["then"] =
+            json!({"properties": {"contentFormat": {"enum": ["json", null]}}});
+    }
+
     let webhook = &mut schemas["NewWebhook"];
     let events = webhook["properties"]["event"]["enum"].as_array().cloned().unwrap_or_default();
     let is_of_pieces = |event: &Value| event.as_str().unwrap_or_default().contains("Piece");

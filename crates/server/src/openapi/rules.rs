@@ -29,6 +29,10 @@ const TOKEN_SCHEME: &str = "accessToken";
 /// The fields that examples show only in responses to creations.
 const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
 
+/// The parameter that the document omits. Its response would make the result of every creation and
+/// change a union in generated clients.
+const UNDESCRIBED_PARAMETER: &str = "dryRun";
+
 /// The operations that convert the content of pieces.
 const CONVERTING_OPERATIONS: [(&str, &str); 3] =
     [("/content-pieces", "post"), ("/content-pieces", "put"), ("/content-pieces/batch", "post")];
@@ -189,7 +193,8 @@ impl OperationContext<'_> {
 
     fn complete_parameters(&self, operation: &mut Value) {
         let mut parameters: Vec<Value> = Vec::new();
-        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let given = operation["parameters"].as_array().into_iter().flatten();
+        for parameter in given.filter(|given| given["name"] != UNDESCRIBED_PARAMETER) {
             // A route's own parameter overrides the shared one of the same name.
             match parameters.iter_mut().find(|known| known["name"] == parameter["name"]) {
                 Some(known) => *known = parameter.clone(),

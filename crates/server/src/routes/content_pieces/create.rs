@@ -29,7 +29,6 @@ use crate::routes::prelude::*;
     params(DryRunParameter),
     request_body = NewPieceFields,
     responses(
-        (status = 200, body = DryRunBody<'_>),
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use crate::extract::body::JsonBody;
 use crate::extract::json;
 
-/// The query parameter of creations and changes.
+/// The query parameter of creations and changes. The document omits it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]

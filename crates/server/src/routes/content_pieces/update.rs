@@ -11,7 +11,6 @@ use galley_domain::content_piece::ContentPieceChange;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use crate::extract::actor::WriteContentPieces;
 use crate::extract::body::JsonBody;
@@ -21,16 +20,6 @@ use crate::extract::request;
 use crate::respond::large_response;
 use crate::routes::content_pieces::input::{self, DryRunParameter, PieceContent};
 use crate::routes::prelude::*;
-
-/// The response with a body: the piece, or the result of a dry run.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[schema(as = UpdatedContentPiece)]
-#[expect(dead_code, clippy::large_enum_variant, reason = "only its description is used")]
-enum UpdatedPieceBody<'a> {
-    Updated(ContentPieceBody<'a>),
-    DryRun(DryRunBody<'a>),
-}
 
 /// Change a content piece
 ///
@@ -43,7 +32,7 @@ enum UpdatedPieceBody<'a> {
     params(DryRunParameter),
     request_body = PieceFieldsChange,
     responses(
-        (status = 200, body = UpdatedPieceBody<'_>),
+        (status = 200, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]
