@@ -2,7 +2,9 @@
 
 use galley_api_types::content::ContentFormat;
 use galley_api_types::problem::{Issue, Step};
-use galley_content::{ContentError, ContentLimits, ConversionWarning, Tree, markdown_to_html};
+use galley_content::{
+    ContentError, ContentLimits, ConversionWarning, Tree, have_same_text, markdown_to_html,
+};
 use galley_domain::Invalid;
 
 /// The size limit of a content tree as JSON, in bytes: several times that of the largest sensible
@@ -61,9 +63,14 @@ impl ContentInput {
         Ok(ConvertedContent { tree, warnings })
     }
 
-    /// Returns true if the input is the rendering of a stored tree in the input's format. Such an
-    /// input leaves the tree unchanged, even where the format can't represent all of it.
-    pub fn is_rendering_of(&self, tree: &str) -> bool {
+    /// Returns true if the input, which was converted to another tree, is the rendering of a stored
+    /// tree in the input's format. Such an input leaves the stored tree unchanged, even where the
+    /// format can't represent all of it.
+    pub fn is_rendering_of(&self, tree: &str, converted: &ConvertedContent) -> bool {
+        // HTML keeps all text but white space, so most changes need no rendering.
+        if self.format == ContentFormat::Html && !have_same_text(tree, &converted.tree) {
+            return false;
+        }
         let Ok(tree) = Tree::from_json(tree) else { return false };
         let rendering = match self.format {
             // A tree is converted to itself.

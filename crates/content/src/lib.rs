@@ -38,7 +38,7 @@ mod value;
 mod warning;
 
 pub use error::ContentError;
-pub use json::json_depth;
+pub use json::{have_same_text, json_depth};
 pub use limits::ContentLimits;
 pub use markdown::markdown_to_html;
 pub use tree::{DocumentPart, Tree};

@@ -3,6 +3,6 @@
 mod read;
 mod write;
 
-pub use read::json_depth;
+pub use read::{have_same_text, json_depth};
 pub(crate) use read::{read, read_strict};
 pub(crate) use write::{write, write_within};

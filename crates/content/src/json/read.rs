@@ -66,6 +66,43 @@ pub fn json_depth(json: &[u8]) -> usize {
     deepest
 }
 
+/// Returns true if two written trees have the same text, apart from white space. This compares the
+/// JSON without parsing it.
+pub fn have_same_text(a: &str, b: &str) -> bool {
+    text_bytes(a).eq(text_bytes(b))
+}
+
+/// Returns the bytes of all texts in the JSON of a written tree, without white space and escaped
+/// control characters.
+fn text_bytes(json: &str) -> impl Iterator<Item = u8> {
+    // A quote within a string is escaped, so this is always a key.
+    json.split("\"text\":\"").skip(1).flat_map(|rest| {
+        let mut bytes = rest.bytes();
+        let mut escaped = None;
+        std::iter::from_fn(move || {
+            if let Some(byte) = escaped.take() {
+                return Some(byte);
+            }
+            loop {
+                match bytes.next()? {
+                    b'"' => return None,
+                    b' ' => {}
+                    b'\\' => match bytes.next()? {
+                        b'u' => _ = bytes.nth(3),
+                        b'n' | b'r' | b't' | b'f' | b'b' => {}
+                        byte => {
+                            escaped = Some(byte);
+                            return Some(b'\\');
+                        }
+                    },
+                    byte => return Some(byte),
+                }
+            }
+        })
+        .fuse()
+    })
+}
+
 fn parse(json: &str) -> Result<Json, ContentError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     // The deserializer's own limit is lower than the permitted depth, which was checked before.

@@ -130,3 +130,15 @@ fn a_strict_read_accepts_every_written_tree() {
         assert_eq!(Tree::from_json_strict(&tree.to_json()), Ok(tree), "{}", case.html);
     }
 }
+
+#[test]
+fn the_text_of_written_trees_is_compared_without_white_space() {
+    let written = |html: &str| support::from_html(html).to_json();
+    let same = |a: &str, b: &str| galley_content::have_same_text(&written(a), &written(b));
+    assert!(same("<p>a b</p>", "<h1>a<b>b</b></h1><p></p>"));
+    assert!(same("<pre>a\n\tb</pre>", "ab"));
+    assert!(same("a\"\\b", "<i>a\"</i>\\b"));
+    assert!(!same("a\"b", "a\\b"));
+    assert!(!same("ab", "abc"));
+    assert!(!same("a", "<a href=b>b</a>"));
+}

@@ -331,6 +331,25 @@ pub async fn update(
     Ok(())
 }
 
+/// Finds the content of a piece, as seen in a variant.
+pub async fn find_content(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    variant: Option<VariantId>,
+) -> Result<Option<String>> {
+    let Some(variant) = variant else {
+        let sql = "SELECT tree FROM content_piece_contents
+            WHERE workspace_id = ?1 AND content_piece_id = ?2";
+        return tx.find(sql, params![workspace, id], |row| row.get(0)).await;
+    };
+    let sql = "SELECT COALESCE(vc.tree, c.tree) FROM content_piece_contents c
+        LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
+            AND vc.content_piece_id = c.content_piece_id AND vc.variant_id = ?3
+        WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2";
+    tx.find(sql, params![workspace, id, variant], |row| row.get(0)).await
+}
+
 /// Updates the content. Returns true if it differs from the stored content.
 pub async fn update_content(
     tx: &WriteTx<'_>,

@@ -98,7 +98,8 @@ pub async fn update_dry(
     dry_run(caller.service(), "content_pieces.update_dry", update).await
 }
 
-/// Returns the content of a piece in the caller's scope, as seen in a variant.
+/// Returns the content of a piece of the workspace, as seen in a variant, to compare it with new
+/// content. It may be outside of the caller's scope, so no response may depend on it.
 pub async fn content(
     caller: &Caller,
     id: ContentPieceId,
@@ -106,13 +107,11 @@ pub async fn content(
 ) -> Result<Option<String>, Error> {
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
-        let within = scope.content_groups.as_deref();
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
-        let view = View { variant: variant.map(|variant| variant.id), content: true };
-        let found = content_pieces::find_visible(tx, scope.workspace, id, within, view).await?;
-        Ok::<_, Error>(found.and_then(|(_, content)| content))
+        let variant = variant.map(|variant| variant.id);
+        Ok::<_, Error>(content_pieces::find_content(tx, scope.workspace, id, variant).await?)
     };
-    caller.read("content_pieces.content", read).await
+    caller.read_current("content_pieces.content", read).await
 }
 
 /// Deletes a piece.

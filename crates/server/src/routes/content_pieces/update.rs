@@ -4,7 +4,7 @@ use galley_api_types::content::ContentFormat;
 use galley_api_types::content_piece::{ContentPieceBody, PieceFieldsChange};
 use galley_api_types::dry_run::DryRunBody;
 use galley_api_types::request::{Fields, Parsed, References, RequestBody, ResourceId};
-use galley_application::content_input::ContentInput;
+use galley_application::content_input::{ContentInput, ConvertedContent};
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate};
 use galley_application::{Caller, Error};
 use galley_domain::content_piece::ContentPieceChange;
@@ -55,11 +55,10 @@ pub(crate) async fn handle(
     let (content, warnings) = match change.content {
         Some(Some(content)) => {
             let PieceContent { input, converted } = content;
-            let stored =
-                unchanged_content(&app, actor.caller(), id, variant.clone(), input).await?;
-            // Unchanged content is not converted, so nothing of it is lost.
-            let warnings = if stored.is_some() { Vec::new() } else { converted.warnings };
-            (Some(Some(stored.unwrap_or(converted.tree))), Some(warnings))
+            let converted =
+                unchanged_content(&app, actor.caller(), id, variant.as_ref(), input, converted);
+            let ConvertedContent { tree, warnings } = converted.await?;
+            (Some(Some(tree)), Some(warnings))
         }
         Some(None) => (Some(None), None),
         None => (None, None),
@@ -90,19 +89,31 @@ pub(crate) async fn handle(
 }
 
 /// Returns the stored tree if the input is its rendering, so that the update leaves it unchanged.
+/// Otherwise returns the converted content.
 async fn unchanged_content(
     app: &App,
     caller: &Caller,
     id: ContentPieceId,
-    variant: Option<VariantRef>,
+    variant: Option<&VariantRef>,
     input: ContentInput,
-) -> Result<Option<String>, Problem> {
+    converted: ConvertedContent,
+) -> Result<ConvertedContent, Problem> {
     if input.format == ContentFormat::Json {
-        return Ok(None);
+        return Ok(converted);
     }
-    let Some(stored) = content_pieces::content(caller, id, variant).await? else { return Ok(None) };
+    let stored = content_pieces::content(caller, id, variant.cloned()).await?;
+    let Some(stored) = stored.filter(|stored| *stored != converted.tree) else {
+        return Ok(converted);
+    };
     let size = stored.len();
-    let compare = move || input.is_rendering_of(&stored).then_some(stored);
+    let compare = move || {
+        if input.is_rendering_of(&stored, &converted) {
+            // Nothing is converted, so nothing is lost.
+            ConvertedContent { tree: stored, warnings: Vec::new() }
+        } else {
+            converted
+        }
+    };
     Ok(app.run_by_size(size, compare).await?)
 }
 

@@ -46,6 +46,8 @@ pub(super) async fn pieces(
     assert_eq!(changed, Some((first.clone(), GroupPath::new(vec![open.group]))));
     assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
     assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
+    let content = content_pieces::find_content(tx, workspace, first.id, None).await?;
+    assert_eq!(content.as_deref(), Some("{}"));
     let within = [open.group];
     let whole = View { variant: None, content: true };
     let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), whole).await?;

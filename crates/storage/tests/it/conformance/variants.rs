@@ -126,6 +126,8 @@ impl OverridesExercise<'_, '_> {
         assert!(!set("{}").await?, "what the piece has shows already");
         assert!(set("{\"b\":2}").await?);
         assert!(!set("{\"b\":2}").await?);
+        let content = content_pieces::find_content(tx, workspace, piece.id, Some(german)).await?;
+        assert_eq!(content.as_deref(), Some("{\"b\":2}"));
         assert!(set("{}").await?, "its own by now");
         assert!(set("{\"b\":2}").await?);
         let overrides = content_piece_variants::of_piece(tx, workspace, piece.id).await?;
