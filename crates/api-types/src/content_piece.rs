@@ -253,7 +253,7 @@ bodies! {
         /// Null empties the content. The rendering of the stored content changes nothing.
         content: optional ContentField = "<p>Hello <b>world</b></p>",
         /// The format of `content`. Without it, a text is HTML.
-        content_format: optional ContentFormat = "html",
+        content_format: optional ContentFormat = "json",
     } also_in_change {
         /// The identifier or key of the variant to change. The given fields become overrides in
         /// this variant, and null removes an override.
@@ -267,7 +267,7 @@ body! {
         /// The content: a tree, or a text in the format of `contentFormat`, up to 2 MiB by default.
         content: required ContentField = "<p>Hello <b>world</b></p>",
         /// The format of `content`. Without it, a text is HTML.
-        content_format: optional ContentFormat = "html",
+        content_format: optional ContentFormat = "json",
     }
 }
 
