@@ -3,7 +3,7 @@
 //! The known parameters of an endpoint are the documented ones. So a misspelt filter is rejected,
 //! and an undocumented parameter can't be used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use axum::extract::MatchedPath;
@@ -38,6 +38,10 @@ impl KnownParameters {
 /// The similarity from which a known name is suggested.
 const SUGGESTED_FROM: f64 = 0.6;
 
+/// The limit of reported parameters. A query may have thousands, and each is compared with all known
+/// names.
+const ISSUES_MAX: usize = 20;
+
 /// Rejects unknown query parameters, unless the client or the setting accepts them.
 pub(crate) fn check(parts: &Parts, app: &App) -> Result<(), Error> {
     let query = parts.uri.query().unwrap_or_default();
@@ -46,16 +50,11 @@ pub(crate) fn check(parts: &Parts, app: &App) -> Result<(), Error> {
     }
     let Some(known) = parts.extensions.get::<KnownParameters>() else { return Ok(()) };
     let known = known.of(parts);
-    let mut issues: Vec<Issue> = Vec::new();
-    for (name, _) in form_urlencoded::parse(query.as_bytes()) {
-        if !known.iter().any(|known| *known == name) {
-            let issue = unknown(&name, known);
-            // A repeated parameter is reported once.
-            if !issues.contains(&issue) {
-                issues.push(issue);
-            }
-        }
-    }
+    let given = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    // A repeated parameter is reported once.
+    let given: BTreeSet<_> =
+        given.filter(|given| known.iter().all(|known| known != given)).collect();
+    let issues = given.iter().take(ISSUES_MAX).map(|name| unknown(name, known)).collect();
     Error::reject_issues(issues)
 }
 

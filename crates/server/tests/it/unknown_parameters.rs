@@ -58,6 +58,11 @@ async fn a_misspelt_parameter_gets_a_suggestion_and_changes_nothing(store: TestS
     let zzz = messages[2]["message"].as_str().unwrap();
     assert!(zzz.contains("contentGroupId, ") && zzz.contains("cursor"), "{zzz}");
 
+    // A query with thousands of unknown parameters costs no more than one with a few.
+    let many = (0..2_000).map(|number| number.to_string()).collect::<Vec<_>>().join("&");
+    let list = service.get(&format!("/content-pieces/list?{many}")).await;
+    assert_eq!(list.body["issues"].as_array().map(Vec::len), Some(20));
+
     // With a misspelt `dryRun`, the piece would be created.
     let created = service.post("/content-pieces?dryrun=true", &service.piece("a")).await;
     created.assert_problem(400, "unknown_parameter", &["dryrun"]);
