@@ -38,8 +38,8 @@ impl KnownParameters {
 /// The similarity from which a known name is suggested.
 const SUGGESTED_FROM: f64 = 0.6;
 
-/// The limit of reported parameters. A query may have thousands, and each is compared with all known
-/// names.
+/// The limit of reported parameters. A query may have thousands, and each is compared with all
+/// known names.
 const ISSUES_MAX: usize = 20;
 
 /// Rejects unknown query parameters, unless the client or the setting accepts them.
