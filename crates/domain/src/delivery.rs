@@ -12,8 +12,10 @@ use crate::named_enum;
 use crate::time::Timestamp;
 
 /// The back-off after each attempt.
-const BACKOFFS: [Duration; 9] = [
+const BACKOFFS: [Duration; 11] = [
+    Duration::from_secs(1),
     Duration::from_secs(5),
+    Duration::from_secs(30),
     Duration::from_mins(5),
     Duration::from_mins(30),
     Duration::from_hours(2),
@@ -214,7 +216,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ATTEMPTS_MAX: u32 = 10;
+    const ATTEMPTS_MAX: u32 = 12;
 
     const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
@@ -223,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_attempted_ten_times_on_schedule() {
+    fn a_delivery_is_attempted_twelve_times_on_schedule() {
         let backoffs: Vec<i64> = (1..ATTEMPTS_MAX)
             .map(|attempt| match next_step(attempt, FAILED, at(0), 0.0) {
                 DeliveryStep::Retry(due) => due.ms() / 1_000,
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(backoffs, [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+        assert_eq!(backoffs, [1, 5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         assert_eq!(next_step(ATTEMPTS_MAX, FAILED, at(0), 0.0), DeliveryStep::Failed);
         assert_eq!(next_step(3, AttemptOutcome::Accepted, at(0), 0.0), DeliveryStep::Delivered);
     }
@@ -244,10 +246,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(step(429, 1), 5_000);
+        assert_eq!(step(429, 0), 1_000);
         assert_eq!(step(429, 60), 60_000);
         assert_eq!(step(503, u64::MAX), 86_400_000);
-        assert_eq!(step(500, 60), 5_000, "nobody said that a 500 has it");
+        assert_eq!(step(500, 60), 1_000, "the header has an effect on 429 and 503 only");
     }
 
     #[test]

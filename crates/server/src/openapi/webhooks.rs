@@ -91,8 +91,8 @@ fn operation(event: EventType) -> Value {
 /// Returns a response after which the event is retried.
 fn error_response(heeds_retry_after: bool) -> Value {
     let mut answer = json!({
-        "description": "The event is not accepted and is retried: after 5 s, 5 min, 30 min, 2 h, 5 \
-                        h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
+        "description": "The event is not accepted and is retried: after 1 s, 5 s, 30 s, 5 min, 30 \
+                        min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
     });
     if heeds_retry_after {
         answer["headers"]["Retry-After"] = json!({

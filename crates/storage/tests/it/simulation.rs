@@ -223,7 +223,7 @@ impl Simulation {
             queue.busy_until = now.ms();
         }
         let attempts = leased.attempts + 1;
-        assert!(attempts <= 10);
+        assert!(attempts <= 12);
         let lasts = match self.random.random_range(0..100) {
             0 => self.random.random_range(0..15_000),
             _ => self.random.random_range(0..200),
@@ -352,7 +352,7 @@ impl Simulation {
     async fn check_all_ended(&self, events: usize) {
         let all = i64::try_from(events * WEBHOOKS).unwrap();
         let well = "SELECT count(*) FROM deliveries WHERE ?1 = 0
-            AND (status = 'delivered' AND attempts BETWEEN 1 AND 10 OR status = 'failed' AND attempts = 10)";
+            AND (status = 'delivered' AND attempts BETWEEN 1 AND 12 OR status = 'failed' AND attempts = 12)";
         assert_eq!(self.read(well, 0).await, Some(all));
         assert_eq!(self.open.count("deliveries").await, all);
         assert_eq!(self.open.count("delivery_leases").await, 0);

@@ -118,7 +118,7 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
     let receiver = Receiver::start(Behaviour::Status(500)).await;
     let webhook = create_group_webhook(&service, &receiver).await;
     add_group(&service, "News").await;
-    let pauses = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    let pauses = [1, 5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     for (made, pause) in (1..).zip(pauses) {
         let delivery = wait_for_attempts(&service, &webhook, made).await;
         assert_eq!(delivery["status"], "pending", "{delivery}");
@@ -129,15 +129,18 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
         let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
         let waits = ms(&delivery["nextAttemptAt"]) - started;
         assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
-        // No attempt is early, even if the queue is checked.
-        service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
-        wake_dispatcher(&service, &webhook).await;
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        assert_eq!(receiver.count(), made, "early");
+        // No attempt is early, even if the queue is checked. The clock also advances by itself, so
+        // this leaves out the shortest pause.
+        if pause > 1 {
+            service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
+            wake_dispatcher(&service, &webhook).await;
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            assert_eq!(receiver.count(), made, "early");
+        }
         service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
         wake_dispatcher(&service, &webhook).await;
     }
-    let delivery = wait_for_attempts(&service, &webhook, 10).await;
+    let delivery = wait_for_attempts(&service, &webhook, 12).await;
     let failed = wait_for_statuses(&service, &webhook, &["failed"]).await;
     assert_eq!(delivery["id"], failed[0]["id"]);
     let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
@@ -146,7 +149,7 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
     let answer = service.post("/webhooks/deliveries/retry", &json!({"id": delivery["id"]})).await;
     assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &delivery["id"]));
     wait_for_statuses(&service, &webhook, &["delivered"]).await;
-    assert_eq!(receiver.count(), 11);
+    assert_eq!(receiver.count(), 13);
     let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
     assert_eq!(shown["failingSince"], Value::Null);
 }
