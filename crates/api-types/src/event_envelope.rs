@@ -22,6 +22,34 @@ pub struct EventJson<'a> {
     pub test: bool,
 }
 
+galley_domain::named_enum! {
+    /// The kind of a change that an event's `data.change` names.
+    pub enum ChangeKind {
+        /// The resource was created.
+        Added = "added",
+        /// Its fields were changed.
+        Updated = "updated",
+        /// It was deleted.
+        Removed = "removed",
+    }
+}
+
+/// The data of an event about any change of a resource.
+#[derive(Debug, Serialize)]
+pub struct ChangedResource<T> {
+    #[serde(flatten)]
+    resource: T,
+    change: &'static str,
+}
+
+impl<T: Serialize> ChangedResource<T> {
+    /// Returns the data as JSON.
+    pub fn json(resource: T, change: ChangeKind) -> String {
+        let data = Self { resource, change: change.as_str() };
+        serde_json::to_string(&data).expect("resources are JSON")
+    }
+}
+
 impl<'a> EventJson<'a> {
     /// Creates the envelope of a delivery. Returns `None` if its event is no longer stored.
     pub fn of_delivery(leased: &'a ClaimedDelivery) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! The JSON representation of a webhook, without its secret.
 
-use galley_domain::event::EventType;
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId};
@@ -27,6 +27,12 @@ pub struct WebhookBody<'a> {
     metadata: MetadataBody,
     #[schema(value_type = schemas::Event)]
     event: &'static str,
+    /// All events that are sent, including `event`.
+    #[schema(value_type = Vec<schemas::Event>)]
+    events: Vec<&'static str>,
+    /// True if no group limits the events.
+    #[schema(example = false)]
+    whole_workspace: bool,
     /// True if an extension's token created the webhook.
     #[schema(example = false)]
     extension: bool,
@@ -79,6 +85,8 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             description: webhook.description.as_ref().map(galley_domain::text::ShortText::as_str),
             metadata: MetadataBody { content_group_id: webhook.content_group_id },
             event: webhook.event.as_str(),
+            events: webhook.events.as_slice().iter().map(|event| event.as_str()).collect(),
+            whole_workspace: webhook.content_group_id.is_none(),
             extension: webhook.extension.is_some(),
             enabled: webhook.enabled,
             disabled_reason: webhook.disabled_reason.map(DisabledReason::as_str),
@@ -103,6 +111,10 @@ body! {
         /// 64 bytes. It is never shown.
         secret: optional WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         metadata: optional WebhookMetadata,
+        /// All events to send, including `event`. Without it, only `event` is sent.
+        events: optional EventTypes,
+        /// True if no group limits the events. Events of pieces require this or a group.
+        whole_workspace: optional bool = false,
         /// True if events are sent.
         enabled: defaulted bool = true,
     }
@@ -119,6 +131,11 @@ body! {
         /// A short description.
         description: optional ShortText = "Starts a build when a post appears.",
         metadata: optional WebhookMetadata,
+        /// All events to send. An `event` that is not among them becomes the first of them. A change
+        /// of `event` alone makes it the only one.
+        events: required EventTypes,
+        /// True removes the group, so that the events of the whole workspace are sent.
+        whole_workspace: required bool = false,
         /// True if events are sent.
         enabled: required bool = true,
     }
@@ -127,6 +144,15 @@ body! {
 body! {
     /// The webhook that gets the sample.
     change WebhookToTest of WebhookId {}
+}
+
+body! {
+    /// The new secret of a webhook.
+    new WebhookSecretRotation of WebhookId {
+        /// The secret that signs the payloads from now on: 1 to 255 bytes, or `whsec_` and the
+        /// Base64 of 16 to 64 bytes. It is never shown.
+        secret: required WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    }
 }
 
 body! {

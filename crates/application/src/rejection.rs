@@ -157,9 +157,13 @@ impl Rejection {
         Self::new(Reason::Unauthorized, detail)
     }
 
-    /// Rejects a request whose token lacks a permission.
-    pub fn insufficient_permissions(permission: Permission) -> Self {
-        let detail = format!("the permission {permission} is missing");
+    /// Rejects a request whose token has none of these permissions.
+    pub fn insufficient_permissions(needed: &[Permission]) -> Self {
+        let names: Vec<String> = needed.iter().map(ToString::to_string).collect();
+        let detail = match &*names {
+            [name] => format!("the permission {name} is missing"),
+            names => format!("one of these permissions is required: {}", names.join(", ")),
+        };
         Self::new(Reason::InsufficientPermissions, detail)
     }
 

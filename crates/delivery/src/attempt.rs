@@ -17,8 +17,8 @@ pub struct DeliveryRequest {
     pub timestamp: i64,
     /// The request body.
     pub body: Bytes,
-    /// The secret that signs the request.
-    pub secret: Option<WebhookSecret>,
+    /// The secrets that sign the request, each with a signature of its own.
+    pub secrets: Vec<WebhookSecret>,
 }
 
 /// The result of an attempt.

@@ -35,10 +35,10 @@ pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns the beginning of a response body as text, with the secret masked.
-pub(crate) fn masked_text(read: &[u8], secret: Option<&WebhookSecret>) -> String {
+/// Returns the beginning of a response body as text, with the secrets masked.
+pub(crate) fn masked_text(read: &[u8], secrets: &[WebhookSecret]) -> String {
     let mut text = String::from_utf8_lossy(read).into_owned();
-    if let Some(secret) = secret.filter(|_| !text.is_empty()) {
+    for secret in secrets.iter().filter(|_| !read.is_empty()) {
         let forms = secret_encodings(secret);
         for form in &forms {
             text = text.replace(form, MASK);
@@ -143,9 +143,12 @@ mod tests {
     fn secrets_are_masked_in_each_form() {
         let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let answer = b"a whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw b MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-        assert_eq!(masked_text(answer, Some(&secret)), "a *** b ***");
+        assert_eq!(masked_text(answer, std::slice::from_ref(&secret)), "a *** b ***");
         let secret = WebhookSecret::parse("a\"b\\c").unwrap();
-        assert_eq!(masked_text(br#"{"s":"a\"b\\c"} a"b\c"#, Some(&secret)), r#"{"s":"***"} ***"#);
+        assert_eq!(
+            masked_text(br#"{"s":"a\"b\\c"} a"b\c"#, std::slice::from_ref(&secret)),
+            r#"{"s":"***"} ***"#
+        );
         let secret = WebhookSecret::parse("p\u{e4}ss+w/rd&<1>").unwrap();
         for written in [
             r"p\u00e4ss\u002bw/rd\u0026\u003c1\u003e",
@@ -158,21 +161,21 @@ mod tests {
         ] {
             let written = written.replace("\\u{e4}", "\u{e4}").replace(' ', "");
             assert_eq!(
-                masked_text(format!("a {written} b").as_bytes(), Some(&secret)),
+                masked_text(format!("a {written} b").as_bytes(), std::slice::from_ref(&secret)),
                 "a *** b",
                 "{written}"
             );
         }
         assert_eq!(
-            masked_text("a p\u{e4}ss+w".as_bytes(), Some(&secret)),
+            masked_text("a p\u{e4}ss+w".as_bytes(), std::slice::from_ref(&secret)),
             "a ***",
             "it ends in between"
         );
         let secret = WebhookSecret::parse("a\"b\\c").unwrap();
         let mut long = vec![b'x'; STORED_MAX - 2];
         long.extend_from_slice(b"a\"b\\cyyy");
-        assert_eq!(masked_text(&long, Some(&secret)).len(), STORED_MAX);
-        assert!(!masked_text(&long, Some(&secret)).contains('a'));
+        assert_eq!(masked_text(&long, std::slice::from_ref(&secret)).len(), STORED_MAX);
+        assert!(!masked_text(&long, std::slice::from_ref(&secret)).contains('a'));
     }
 
     #[test]

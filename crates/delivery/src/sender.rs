@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::webhook::WebhookSecret;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use http_body_util::Full;
@@ -99,8 +100,8 @@ impl WebhookSender {
         if is_complete {
             self.pool.put(&head.target, head.connection);
         }
-        let answer = (!head.is_exception)
-            .then(|| response_body::masked_text(&read, request.secret.as_ref()));
+        let answer =
+            (!head.is_exception).then(|| response_body::masked_text(&read, &request.secrets));
         AttemptReport {
             duration: started.elapsed(),
             status: Some(parts.status.as_u16()),
@@ -168,9 +169,13 @@ impl WebhookSender {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(HeaderName::from_static(ID_HEADER), value(&request.id)?);
         headers.insert(HeaderName::from_static(TIMESTAMP_HEADER), request.timestamp.into());
-        if let Some(secret) = &request.secret {
-            let signature = sign(&secret.key(), &request.id, request.timestamp, &request.body);
-            headers.insert(HeaderName::from_static(SIGNATURE_HEADER), value(&signature)?);
+        if !request.secrets.is_empty() {
+            let signature = |secret: &WebhookSecret| {
+                sign(&secret.key(), &request.id, request.timestamp, &request.body)
+            };
+            let signatures: Vec<String> = request.secrets.iter().map(signature).collect();
+            let name = HeaderName::from_static(SIGNATURE_HEADER);
+            headers.insert(name, value(&signatures.join(" "))?);
         }
         Ok(message)
     }

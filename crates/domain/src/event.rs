@@ -23,12 +23,18 @@ named_enum! {
         ContentGroupRemoved = "contentGroupRemoved",
         /// A group was moved under another parent.
         ContentGroupMoved = "contentGroupMoved",
+        /// A group's own fields were changed.
+        ContentGroupChanged = "contentGroupChanged",
         /// An invite was created.
         MemberInvited = "memberInvited",
         /// An invite was accepted, or the operator added a member.
         MemberAdded = "memberAdded",
         /// A member or an invite was removed.
         MemberRemoved = "memberRemoved",
+        /// A tag was created, changed or deleted.
+        TagChanged = "tagChanged",
+        /// A variant was created, changed or deleted.
+        VariantChanged = "variantChanged",
     }
 }
 
@@ -39,18 +45,59 @@ impl EventType {
             Self::ContentPieceUpdated | Self::ContentPieceAdded | Self::ContentPieceRemoved => {
                 Resource::ContentPieces
             }
-            Self::ContentGroupAdded | Self::ContentGroupRemoved | Self::ContentGroupMoved => {
-                Resource::ContentGroups
-            }
+            Self::ContentGroupAdded
+            | Self::ContentGroupRemoved
+            | Self::ContentGroupMoved
+            | Self::ContentGroupChanged => Resource::ContentGroups,
             Self::MemberInvited | Self::MemberAdded | Self::MemberRemoved => {
                 Resource::WorkspaceMemberships
             }
+            Self::TagChanged => Resource::Tags,
+            Self::VariantChanged => Resource::Variants,
         }
+    }
+
+    /// Returns true if a member changed.
+    pub const fn is_of_members(self) -> bool {
+        matches!(self.resource(), Resource::WorkspaceMemberships)
+    }
+
+    /// Returns true if a scope of groups limits such events.
+    pub const fn is_of_groups(self) -> bool {
+        matches!(self.resource(), Resource::ContentPieces | Resource::ContentGroups)
     }
 
     /// Returns the permission that a subscriber needs to receive such an event.
     pub const fn permission(self) -> Permission {
         Permission::read(self.resource())
+    }
+}
+
+/// The events of a webhook: one, and further ones. Each is contained once, in the order of their
+/// declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTypes(Vec<EventType>);
+
+impl EventTypes {
+    /// Creates the set of these events.
+    pub fn new(events: impl IntoIterator<Item = EventType>) -> Self {
+        let given: Vec<EventType> = events.into_iter().collect();
+        Self(EventType::ALL.iter().copied().filter(|event| given.contains(event)).collect())
+    }
+
+    /// Returns the events.
+    pub fn as_slice(&self) -> &[EventType] {
+        &self.0
+    }
+
+    /// Returns true if the set contains `event`.
+    pub fn contains(&self, event: EventType) -> bool {
+        self.0.contains(&event)
+    }
+
+    /// Returns true if the set has an event of this resource.
+    pub fn has(&self, resource: Resource) -> bool {
+        self.0.iter().any(|event| event.resource() == resource)
     }
 }
 
@@ -98,12 +145,18 @@ pub enum ResourceChange {
     },
     /// A group was deleted.
     GroupRemoved(GroupPath),
+    /// A group's own fields were changed.
+    GroupChanged(GroupPath),
     /// An invite was created.
     MemberInvited,
     /// A member was added.
     MemberAdded,
     /// A member or an invite was removed.
     MemberRemoved,
+    /// A tag was created, changed or deleted.
+    TagChanged,
+    /// A variant was created, changed or deleted.
+    VariantChanged,
 }
 
 impl ResourceChange {
@@ -127,10 +180,13 @@ impl ResourceChange {
             Self::GroupMoved { before, after } => {
                 (scope.includes(before) || scope.includes(after)).then_some(T::ContentGroupMoved)
             }
-            // Members belong to the workspace, so every scope includes them.
+            Self::GroupChanged(path) => seen(path, T::ContentGroupChanged),
+            // These resources belong to the workspace, so every scope includes them.
             Self::MemberInvited => Some(T::MemberInvited),
             Self::MemberAdded => Some(T::MemberAdded),
             Self::MemberRemoved => Some(T::MemberRemoved),
+            Self::TagChanged => Some(T::TagChanged),
+            Self::VariantChanged => Some(T::VariantChanged),
         }
     }
 
@@ -141,9 +197,12 @@ impl ResourceChange {
             | Self::GroupAdded(_)
             | Self::MemberInvited
             | Self::MemberAdded
-            | Self::MemberRemoved => None,
+            | Self::MemberRemoved
+            | Self::TagChanged
+            | Self::VariantChanged => None,
             Self::PieceUpdated { before: path, .. }
             | Self::GroupMoved { before: path, .. }
+            | Self::GroupChanged(path)
             | Self::PieceRemoved(path)
             | Self::GroupRemoved(path) => Some(path),
         }
@@ -163,7 +222,12 @@ impl ResourceChange {
                 Self::GroupMoved { before: path(before), after: path(after) }
             }
             Self::GroupRemoved(at) => Self::GroupRemoved(path(at)),
-            Self::MemberInvited | Self::MemberAdded | Self::MemberRemoved => self,
+            Self::GroupChanged(at) => Self::GroupChanged(path(at)),
+            Self::MemberInvited
+            | Self::MemberAdded
+            | Self::MemberRemoved
+            | Self::TagChanged
+            | Self::VariantChanged => self,
         }
     }
 
@@ -181,9 +245,12 @@ impl ResourceChange {
             EventType::ContentGroupAdded => Self::GroupAdded(after?),
             EventType::ContentGroupMoved => Self::GroupMoved { before: before?, after: after? },
             EventType::ContentGroupRemoved => Self::GroupRemoved(before?),
+            EventType::ContentGroupChanged => Self::GroupChanged(after?),
             EventType::MemberInvited => Self::MemberInvited,
             EventType::MemberAdded => Self::MemberAdded,
             EventType::MemberRemoved => Self::MemberRemoved,
+            EventType::TagChanged => Self::TagChanged,
+            EventType::VariantChanged => Self::VariantChanged,
         })
     }
 
@@ -200,9 +267,12 @@ impl ResourceChange {
             Self::GroupAdded(_) => &[T::ContentGroupAdded],
             Self::GroupMoved { .. } => &[T::ContentGroupMoved],
             Self::GroupRemoved(_) => &[T::ContentGroupRemoved],
+            Self::GroupChanged(_) => &[T::ContentGroupChanged],
             Self::MemberInvited => &[T::MemberInvited],
             Self::MemberAdded => &[T::MemberAdded],
             Self::MemberRemoved => &[T::MemberRemoved],
+            Self::TagChanged => &[T::TagChanged],
+            Self::VariantChanged => &[T::VariantChanged],
         }
     }
 
@@ -218,9 +288,12 @@ impl ResourceChange {
             | Self::GroupRemoved(_)
             | Self::MemberInvited
             | Self::MemberAdded
-            | Self::MemberRemoved => None,
+            | Self::MemberRemoved
+            | Self::TagChanged
+            | Self::VariantChanged => None,
             Self::PieceUpdated { after: path, .. }
             | Self::GroupMoved { after: path, .. }
+            | Self::GroupChanged(path)
             | Self::PieceAdded(path)
             | Self::GroupAdded(path) => Some(path),
         }

@@ -100,6 +100,11 @@ impl PermissionSet {
         self.0 & permission.bits() == permission.bits()
     }
 
+    /// Returns true if one of `permissions` is in the set, or if there are none.
+    pub fn allows_one_of(self, permissions: &[Permission]) -> bool {
+        permissions.is_empty() || permissions.iter().any(|&permission| self.allows(permission))
+    }
+
     /// Returns the intersection of both sets.
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)

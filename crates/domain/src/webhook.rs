@@ -6,7 +6,7 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::event::EventType;
+use crate::event::{EventType, EventTypes};
 use crate::id::{ContentGroupId, WebhookId};
 use crate::named_enum;
 use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
@@ -103,8 +103,10 @@ pub struct Webhook {
     pub name: WebhookName,
     /// A description for people.
     pub description: Option<ShortText>,
-    /// The type of the events that are sent.
+    /// The first event that a client named: one of `events`.
     pub event: EventType,
+    /// The events that are sent.
+    pub events: EventTypes,
     /// The group that limits the scope, with all groups under it.
     pub content_group_id: Option<ContentGroupId>,
     /// The extension whose token created it.

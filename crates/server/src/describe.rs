@@ -21,8 +21,8 @@ pub(crate) struct HandlerFacts {
     pub(crate) service: bool,
     /// The handler requires a valid token.
     pub(crate) token: bool,
-    /// The handler requires a token with this permission.
-    pub(crate) permission: Option<Permission>,
+    /// The handler requires a token with one of these permissions.
+    pub(crate) permissions: &'static [Permission],
     /// The handler reads the query.
     pub(crate) query: bool,
     /// The handler reads a JSON body.

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use galley_domain::access_token::GROUPS_MAX;
 use galley_domain::content_piece::{REFERENCES_MAX, without_repeats};
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::permission::{Permission, PermissionSet, Resource};
 use galley_domain::{ContentGroupId, Invalid, TagId, WorkspaceMemberId};
 use serde_json::{Map, Value};
@@ -113,6 +114,25 @@ impl FieldValue for PermissionSet {
     fn schema() -> Schema {
         let permission = schemas::Permission::schema();
         ArrayBuilder::new().items(permission).max_items(Some(PERMISSIONS_LIMIT)).into()
+    }
+}
+
+/// The limit on events in a list. It exceeds their number, as repeats are accepted.
+const EVENTS_LIMIT: usize = 100;
+
+impl FieldValue for EventTypes {
+    fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
+        let items = context.items(value, EVENTS_LIMIT, "events")?;
+        if items.is_empty() {
+            return context.reject(&Invalid::new("too_short", "must name an event"));
+        }
+        let parse = |(index, item)| EventType::parse(item, &mut context.item(index));
+        Ok(Self::new(all(items.into_iter().enumerate().map(parse))?))
+    }
+
+    fn schema() -> Schema {
+        let event = schemas::Event::schema();
+        ArrayBuilder::new().items(event).min_items(Some(1)).max_items(Some(EVENTS_LIMIT)).into()
     }
 }
 

@@ -63,7 +63,7 @@ impl Authority {
         if self.0.permissions.allows(permission) {
             return Ok(());
         }
-        Err(Rejection::insufficient_permissions(permission).into())
+        Err(Rejection::insufficient_permissions(&[permission]).into())
     }
 
     /// Rejects an operation on all content by a token that is limited to some groups.

@@ -203,7 +203,7 @@ async fn retry_in(
     let workspace = actor.workspace;
     let webhook = delivery_queue::find_webhook(tx, workspace, delivery).await?;
     let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
-    check_may_see(authority.token(), webhook.event)?;
+    check_may_see(authority.token(), &webhook.events)?;
     let which = DeliverySelection::One(delivery);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
     let now = environment.now();
@@ -221,7 +221,7 @@ async fn recover_in(
 ) -> Result<(), Error> {
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
-    check_may_see(authority.token(), webhook.event)?;
+    check_may_see(authority.token(), &webhook.events)?;
     let which = DeliverySelection::RecoverableSince(since);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
     let last = DeliveryId::new(environment.new_id());

@@ -12,9 +12,18 @@ use serde_json::value::RawValue;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::operations::webhook_access::may_see_all_events;
+use crate::operations::webhook_access::{may_see, may_see_all_events};
 use crate::rejection::{Reason, Rejection};
 use crate::service::Service;
+
+/// The permissions to read the resources of events. The feed requires one of them.
+pub const READ_PERMISSIONS: &[Permission] = &[
+    Permission::read(Resource::ContentPieces),
+    Permission::read(Resource::ContentGroups),
+    Permission::read(Resource::WorkspaceMemberships),
+    Permission::read(Resource::Tags),
+    Permission::read(Resource::Variants),
+];
 
 /// The limit on events that are scanned for one response, as a limited token may see few of them.
 const SCANNED_EVENTS_MAX: i64 = 2_000;
@@ -53,6 +62,13 @@ pub async fn start_sequence(caller: &Caller, after: Option<i64>) -> Result<i64, 
     caller.read_current("events.begin", read).await
 }
 
+/// Returns the sequence of the newest event, or 0 if there was none.
+pub async fn position(caller: &Caller) -> Result<i64, Error> {
+    let workspace = caller.workspace();
+    let read = async move |tx: &Tx<'_>| Ok(events::bounds(tx, workspace).await?.1);
+    caller.read_current("events.position", read).await
+}
+
 /// Lists at most `max` events after a position, within a limit of bytes.
 pub async fn list(
     caller: &Caller,
@@ -81,9 +97,9 @@ pub async fn follow(
     let now = service.environment().now();
     let read = async move |tx: &Tx<'_>| {
         let found = tokens::find_authentication(tx, workspace, token).await?;
-        let needed = Permission::read(Resource::Webhooks);
         let reader = found.filter(|reader| {
-            reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
+            reader.expires_at.is_none_or(|end| end > now)
+                && reader.permissions.allows_one_of(READ_PERMISSIONS)
         });
         let Some(reader) = reader else { return Ok(None) };
         let page = self::read(tx, &reader, after, max, bytes).await?;
@@ -161,8 +177,7 @@ fn visible_event(reader: &Authentication, placed: &EventWithPaths) -> Option<Vis
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(EventScope::Workspace, EventScope::Groups);
     let event_type = placed.occurrence.as_seen_in(window)?;
-    let is_of_members = event_type.resource() == Resource::WorkspaceMemberships;
-    if !reader.permissions.allows(event_type.permission()) || (groups.is_some() && is_of_members) {
+    if !may_see(reader, event_type) {
         return None;
     }
     let left = event_type == EventType::ContentPieceRemoved;

@@ -1,14 +1,17 @@
-//! Tags. Their changes emit no events.
+//! Tags. Each of their changes emits the event `tagChanged`.
 
-use galley_api_types::tag::{NewTag, TagChange};
-use galley_domain::TagId;
+use galley_api_types::event_envelope::{ChangeKind, ChangedResource};
+use galley_api_types::tag::{NewTag, TagBody, TagChange};
+use galley_domain::event::ResourceChange;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_storage::{IdPage, Tx, WriteTx, tags};
+use galley_domain::{TagId, WorkspaceId};
+use galley_storage::{IdPage, Tx, WriteTx, event_append, tags};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::operations::event;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
@@ -48,7 +51,7 @@ pub async fn update(
     change: TagChange,
     expected: VersionPrecondition,
 ) -> Result<Tag, Error> {
-    let workspace = caller.workspace();
+    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         let found = tags::find_for_update(tx, workspace, id).await?;
         let before = found.ok_or_else(Error::not_found)?;
@@ -59,6 +62,7 @@ pub async fn update(
         if tag != before {
             tag.version += 1;
             tags::update(tx, workspace, &tag).await?;
+            append_event(tx, &environment, workspace, &tag, ChangeKind::Updated).await?;
         }
         Ok(tag)
     };
@@ -71,12 +75,13 @@ pub async fn delete(
     id: TagId,
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let workspace = caller.workspace();
+    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         let found = tags::find_for_update(tx, workspace, id).await?;
-        expected.check_version(found.ok_or_else(Error::not_found)?.version)?;
+        let tag = found.ok_or_else(Error::not_found)?;
+        expected.check_version(tag.version)?;
         tags::delete(tx, workspace, id).await?;
-        Ok(())
+        append_event(tx, &environment, workspace, &tag, ChangeKind::Removed).await
     };
     caller.write("tags.delete", write).await
 }
@@ -92,5 +97,19 @@ pub async fn create_in(
     let id = TagId::new(environment.new_id());
     let tag = Tag { id, label: label.clone(), color, version: 1 };
     tags::insert(tx, scope.workspace, &tag, environment.now()).await?;
+    append_event(tx, environment, scope.workspace, &tag, ChangeKind::Added).await?;
     Ok(tag)
+}
+
+/// Appends the event of a change.
+async fn append_event(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    tag: &Tag,
+    change: ChangeKind,
+) -> Result<(), Error> {
+    let data = ChangedResource::json(TagBody::from(tag), change);
+    let changed = event(environment, ResourceChange::TagChanged, data, None);
+    Ok(event_append::append(tx, workspace, [changed], environment.now()).await?)
 }

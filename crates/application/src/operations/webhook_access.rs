@@ -1,6 +1,6 @@
 //! The rights to webhooks and their deliveries.
 
-use galley_domain::event::{EventScope, EventType};
+use galley_domain::event::{EventScope, EventType, EventTypes};
 use galley_domain::permission::Resource;
 use galley_domain::webhook::Webhook;
 use galley_domain::{Permission, WebhookId};
@@ -25,12 +25,35 @@ pub(crate) async fn find(
     found.ok_or_else(Error::not_found)
 }
 
-/// Rejects a webhook for events that the actor may not read.
-pub(crate) fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
-    if actor.permissions.allows(event.permission()) {
-        return Ok(());
+/// Returns true if the actor may see such events in its scope.
+pub(crate) fn may_see(actor: &Authentication, event: EventType) -> bool {
+    actor.permissions.allows(event.permission()) && !is_outside_limit(actor, event)
+}
+
+/// Returns true if the actor is limited to groups, and such events may show resources that it can't
+/// see. All tags are visible with the permission to write them.
+fn is_outside_limit(actor: &Authentication, event: EventType) -> bool {
+    let is_hidden = match event.resource() {
+        Resource::WorkspaceMemberships => true,
+        Resource::Tags => !actor.permissions.allows(Permission::write(Resource::Tags)),
+        _ => false,
+    };
+    is_hidden && actor.content_groups.is_some()
+}
+
+/// Rejects a webhook for events that the actor may not see.
+pub(crate) fn check_may_see(actor: &Authentication, events: &EventTypes) -> Result<(), Error> {
+    for &event in events.as_slice() {
+        if !actor.permissions.allows(event.permission()) {
+            return Err(Rejection::insufficient_permissions(&[event.permission()]).into());
+        }
+        if is_outside_limit(actor, event) {
+            let detail =
+                format!("the token is limited to some groups and can't see {}", event.as_str());
+            return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
+        }
     }
-    Err(Rejection::insufficient_permissions(event.permission()).into())
+    Ok(())
 }
 
 /// Rejects the sending of deliveries that show events outside the actor's scope. The webhook's
@@ -48,7 +71,7 @@ pub(crate) async fn check_may_send(
     for (event, occurrence) in
         delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
     {
-        check_may_see(actor, event)?;
+        check_may_see(actor, &EventTypes::new([event]))?;
         if occurrence.as_seen_in(window) != Some(event) {
             let detail = "one of the deliveries has an event outside the token's groups";
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());

@@ -1,10 +1,11 @@
-//! Webhooks: reads, creation, update and deletion.
+//! Webhooks: reads, creation, update, rotation of the secret, and deletion.
 
 use galley_api_types::problem::{Issue, Step};
 use galley_api_types::webhook::{NewWebhook, WebhookChange};
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::permission::Resource;
-use galley_domain::webhook::{DisabledReason, Webhook};
-use galley_domain::{Invalid, WebhookId};
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookSecret};
+use galley_domain::{Invalid, Timestamp, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::WebhookListQuery;
@@ -88,6 +89,20 @@ pub async fn update(
     caller.write("webhooks.update", write).await
 }
 
+/// Replaces the secret of a webhook. The previous one also signs deliveries for 24 hours.
+pub async fn rotate_secret(
+    caller: &Caller,
+    id: WebhookId,
+    secret: WebhookSecret,
+) -> Result<(), Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        let key = own.service().key();
+        rotate_secret_in(tx, own.environment(), key, own.token(), id, &secret).await
+    };
+    caller.write("webhooks.rotate_secret", write).await
+}
+
 /// Deletes a webhook.
 pub async fn delete(
     caller: &Caller,
@@ -118,6 +133,7 @@ async fn create_in(
         name: new.name.clone(),
         description: new.description.clone(),
         event: new.event,
+        events: new.events.clone().unwrap_or_else(|| EventTypes::new([new.event])),
         content_group_id: new.metadata.and_then(|metadata| metadata.content_group_id).flatten(),
         extension: actor.extension.clone(),
         enabled,
@@ -126,8 +142,12 @@ async fn create_in(
         dropped: 0,
         version: 1,
     };
-    check_may_see(actor, webhook.event)?;
-    check_group(tx, actor, &webhook, None).await?;
+    if !webhook.events.contains(webhook.event) {
+        let invalid = Invalid::new("required", "must contain the value of event");
+        return Err(Rejection::of_field("events", &invalid).into());
+    }
+    check_may_see(actor, &webhook.events)?;
+    check_group(tx, actor, &webhook, None, new.whole_workspace).await?;
     let sealed = new
         .secret
         .as_ref()
@@ -155,8 +175,11 @@ async fn update_in(
     webhook.url = change.url.clone().unwrap_or(webhook.url);
     webhook.name = change.name.clone().unwrap_or(webhook.name);
     webhook.description = change.description.clone().unwrap_or(webhook.description);
-    webhook.event = change.event.unwrap_or(webhook.event);
-    webhook.content_group_id = change.content_group_id().unwrap_or(webhook.content_group_id);
+    (webhook.event, webhook.events) = changed_events(&webhook, change)?;
+    webhook.content_group_id = match (change.content_group_id(), change.whole_workspace) {
+        (None, Some(true)) => None,
+        (group, _) => group.unwrap_or(webhook.content_group_id),
+    };
     match change.enabled {
         Some(true) if !before.enabled => {
             webhook.enabled = true;
@@ -168,13 +191,16 @@ async fn update_in(
         }
         _ => {}
     }
-    if webhook == before {
+    if webhook == before && change.whole_workspace.is_none() {
         return Ok(WebhookUpdateResult { webhook, has_new_url: false });
     }
     // The new address would receive the event that the webhook sends already.
-    check_may_see(actor, before.event)?;
-    check_may_see(actor, webhook.event)?;
-    check_group(tx, actor, &webhook, Some(&before)).await?;
+    check_may_see(actor, &before.events)?;
+    check_may_see(actor, &webhook.events)?;
+    check_group(tx, actor, &webhook, Some(&before), change.whole_workspace).await?;
+    if webhook == before {
+        return Ok(WebhookUpdateResult { webhook, has_new_url: false });
+    }
     webhook.version += 1;
     let has_new_url = webhook.url != before.url;
     let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
@@ -187,6 +213,58 @@ async fn update_in(
     delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;
     Ok(WebhookUpdateResult { webhook, has_new_url })
+}
+
+/// Returns the event and all events of a webhook after a change.
+fn changed_events(
+    before: &Webhook,
+    change: &WebhookChange,
+) -> Result<(EventType, EventTypes), Error> {
+    match (change.event, &change.events) {
+        (None, None) => Ok((before.event, before.events.clone())),
+        (Some(event), None) => Ok((event, EventTypes::new([event]))),
+        (Some(event), Some(events)) if !events.contains(event) => {
+            let invalid = Invalid::new("required", "must contain the value of event");
+            Err(Rejection::of_field("events", &invalid).into())
+        }
+        (event, Some(events)) => {
+            let event = event.or(Some(before.event)).filter(|&event| events.contains(event));
+            let first = events.as_slice().first().copied();
+            Ok((event.or(first).unwrap_or(before.event), events.clone()))
+        }
+    }
+}
+
+/// The milliseconds for which the previous secret also signs deliveries after a rotation.
+const PREVIOUS_SECRET_VALIDITY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+async fn rotate_secret_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    actor: &Authentication,
+    id: WebhookId,
+    secret: &WebhookSecret,
+) -> Result<(), Error> {
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    let workspace = actor.workspace;
+    delivery_queue::lock_queue_of_webhook(tx, workspace, id).await?;
+    find(tx, authority.token(), id).await?;
+    let aad = secret_aad(id);
+    // A secret that can't be decrypted could not sign.
+    let current = webhooks::find_sealed_secret(tx, workspace, id).await?;
+    let current = current.filter(|sealed| key.decrypt(&aad, sealed).is_ok());
+    let is_current = |sealed: &Vec<u8>| {
+        key.decrypt(&aad, sealed).is_ok_and(|text| text == secret.reveal().as_bytes())
+    };
+    // A repeated request keeps the previous secret.
+    if current.as_ref().is_some_and(is_current) {
+        return Ok(());
+    }
+    let sealed = key.encrypt(&aad, secret.reveal().as_bytes());
+    let until = Timestamp::from_ms(environment.now().ms() + PREVIOUS_SECRET_VALIDITY_MS);
+    webhooks::rotate_secret(tx, workspace, id, &sealed, current.as_deref(), until).await?;
+    Ok(())
 }
 
 /// Deletes a webhook.
@@ -204,28 +282,34 @@ async fn delete_in(
     Ok(())
 }
 
-/// Checks the group of a webhook: the event may require one, and a limited token must see it.
+/// Checks the group of a webhook: the events may require one or `wholeWorkspace`, and a limited token
+/// must see it.
 async fn check_group(
     tx: &WriteTx<'_>,
     actor: &Authentication,
     webhook: &Webhook,
     before: Option<&Webhook>,
+    whole_workspace: Option<bool>,
 ) -> Result<(), Error> {
     let scope = Scope::of_token(actor);
     let limited = scope.content_groups.is_some();
     let outside = |detail: &str| Rejection::new(Reason::OutsideGroupLimit, detail).into();
-    if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
-        return Err(outside("the token is limited to some groups and can't see members' events"));
-    }
     let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
-    // A group has no effect on members' events, so its deletion does not matter.
+    let has_group_effect = webhook.events.as_slice().iter().any(|event| event.is_of_groups());
+    // A group has no effect on the other events, so its deletion does not matter.
     let kept = before.is_some_and(|before| before.content_group_id == webhook.content_group_id);
-    if kept && webhook.event.resource() == Resource::WorkspaceMemberships {
+    if kept && !has_group_effect && !limited {
         return Ok(());
     }
     let Some(group) = webhook.content_group_id else {
-        if webhook.event.resource() == Resource::ContentPieces {
-            let invalid = Invalid::new("required", "is required for this event");
+        let of_pieces = |webhook: &Webhook| webhook.events.has(Resource::ContentPieces);
+        let is_required = match whole_workspace {
+            Some(whole) => !whole && has_group_effect,
+            None => of_pieces(webhook) && !(kept && before.is_some_and(of_pieces)),
+        };
+        if is_required {
+            let message = "is required for this event, unless wholeWorkspace is true";
+            let invalid = Invalid::new("required", message);
             return Error::reject_issues(vec![Issue::new(path, &invalid)]);
         }
         return if limited {
@@ -234,6 +318,10 @@ async fn check_group(
             Ok(())
         };
     };
+    if whole_workspace == Some(true) {
+        let invalid = Invalid::new("conflict", "must not be true with metadata.contentGroupId");
+        return Err(Rejection::of_field("wholeWorkspace", &invalid).into());
+    }
     if scope.contains(&content_groups::path(tx, actor.workspace, group).await?) {
         return Ok(());
     }

@@ -353,16 +353,15 @@ fn delivery_request(
     environment: &Environment,
 ) -> Result<DeliveryRequest, AttemptError> {
     let body = EventJson::of_delivery(leased).ok_or(AttemptError::EventDeleted)?.to_bytes();
-    let secret = match &leased.sealed_secret {
-        Some(sealed) => Some(decrypt_secret(service, leased.webhook, sealed)?),
-        None => None,
-    };
+    let sealed = leased.sealed_secrets.iter();
+    let secrets = sealed.map(|sealed| decrypt_secret(service, leased.webhook, sealed));
+    let secrets = secrets.collect::<Result<_, _>>()?;
     Ok(DeliveryRequest {
         url: leased.url.clone(),
         id: leased.event.to_string(),
         timestamp: environment.now().ms() / 1_000,
         body: body.into(),
-        secret,
+        secrets,
     })
 }
 

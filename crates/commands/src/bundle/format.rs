@@ -125,6 +125,8 @@ bundle_types! {
         description: Option<ShortText> = "Option::is_none",
         url: WebhookUrl,
         event: String,
+        /// All events, if there are several.
+        events: Option<Vec<String>> = "Option::is_none",
         content_group_id: Option<ContentGroupId> = "Option::is_none",
         extension: Option<ExtensionName> = "Option::is_none",
         enabled: bool,
@@ -270,12 +272,15 @@ impl From<Variant> for BundleVariant {
 
 impl From<Webhook> for BundleWebhook {
     fn from(webhook: Webhook) -> Self {
+        let events = webhook.events.as_slice();
+        let names = || events.iter().map(|event| event.as_str().to_owned()).collect();
         Self {
             id: webhook.id,
             name: webhook.name,
             description: webhook.description,
             url: webhook.url,
             event: webhook.event.as_str().to_owned(),
+            events: (events.len() > 1).then(names),
             content_group_id: webhook.content_group_id,
             extension: webhook.extension.map(ExtensionName::from_stored),
             enabled: webhook.enabled,

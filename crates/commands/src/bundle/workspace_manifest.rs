@@ -8,9 +8,9 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use galley_application::operations::{content_groups, restored_version};
 use galley_application::{Environment, Error, Scope};
-use galley_domain::event::EventType;
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
-use galley_domain::permission::{PermissionSet, Resource};
+use galley_domain::permission::PermissionSet;
 use galley_domain::role::BaseType;
 use galley_domain::tag::Tag;
 use galley_domain::variant::Variant;
@@ -323,18 +323,14 @@ fn read_webhooks(
 ) -> anyhow::Result<Vec<Webhook>> {
     let mut webhooks = Vec::new();
     for one in file::<Vec<format::BundleWebhook>>(place)? {
-        let event: EventType = one.event.parse().map_err(|_| {
-            anyhow::anyhow!(
-                "{}: {}: the event {:?} does not exist",
-                place.display(),
-                one.id,
-                one.event
-            )
-        })?;
-        if one.content_group_id.is_none() && event.resource() == Resource::ContentPieces {
-            let (place, event) = (place.display(), event.as_str());
-            bail!("{place}: {}: contentGroupId is required for {event}", one.id);
-        }
+        let parse = |name: &String| {
+            name.parse::<EventType>().map_err(|_| {
+                let place = place.display();
+                anyhow::anyhow!("{place}: {}: the event {name:?} does not exist", one.id)
+            })
+        };
+        let event = parse(&one.event)?;
+        let others = one.events.iter().flatten().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
         let is_there = |group| groups.iter().any(|known| known.id == group);
         // Without its secret, the webhook would send unsigned requests to real receivers, perhaps
         // from a test copy.
@@ -348,6 +344,7 @@ fn read_webhooks(
             name: one.name,
             description: one.description,
             event,
+            events: EventTypes::new(others.into_iter().chain([event])),
             content_group_id: one.content_group_id,
             extension: one.extension.map(Into::into),
             enabled: false,

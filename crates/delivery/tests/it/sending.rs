@@ -42,7 +42,7 @@ pub(crate) fn request(url: &str) -> DeliveryRequest {
         id: "evt_1".to_owned(),
         timestamp: 1_763_631_000,
         body: Bytes::from_static(b"{\"a\":1}"),
-        secret: None,
+        secrets: Vec::new(),
     }
 }
 
@@ -103,7 +103,7 @@ async fn requests_follow_standard_webhooks() {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
     let url = format!("{}/a?b=c%20d#e", receiver.url);
-    let signed = DeliveryRequest { secret: Some(secret.clone()), ..request(&url) };
+    let signed = DeliveryRequest { secrets: vec![secret.clone()], ..request(&url) };
     assert_eq!(result_code(&sender().attempt(&signed).await), "200");
     assert_eq!(result_code(&sender().attempt(&request(&receiver.url)).await), "200");
     let [first, second] = &receiver.received()[..] else { panic!("two requests") };

@@ -64,7 +64,7 @@ async fn published_verifiers_accept_the_signatures() {
                     id: format!("evt_{sent}"),
                     timestamp,
                     body: Bytes::copy_from_slice(body.as_bytes()),
-                    secret: Some(WebhookSecret::parse(secret.to_owned()).unwrap()),
+                    secrets: vec![WebhookSecret::parse(secret.to_owned()).unwrap()],
                     ..message_to(&receiver.url)
                 })
                 .await;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use galley_application::operations::events;
 use galley_application::{Caller, Error, Rejection, StalenessBound};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
@@ -23,10 +24,10 @@ use crate::middleware::request_log;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
 
-/// A permission as a type.
+/// Permissions as a type.
 pub(crate) trait RequiredPermission: Send {
-    /// The permission, if one is needed.
-    const PERMISSION: Option<Permission>;
+    /// The permissions, of which one is enough. If there are none, any token is enough.
+    const PERMISSIONS: &'static [Permission];
 }
 
 macro_rules! permissions {
@@ -36,8 +37,8 @@ macro_rules! permissions {
         pub(crate) struct $name;
 
         impl RequiredPermission for $name {
-            const PERMISSION: Option<Permission> =
-                Some(Permission::$access(Resource::$resource));
+            const PERMISSIONS: &'static [Permission] =
+                &[Permission::$access(Resource::$resource)];
         }
     )*};
 }
@@ -70,7 +71,15 @@ permissions! {
 pub(crate) struct AnyToken;
 
 impl RequiredPermission for AnyToken {
-    const PERMISSION: Option<Permission> = None;
+    const PERMISSIONS: &'static [Permission] = &[];
+}
+
+/// The permission to read the resource of an event.
+#[derive(Debug)]
+pub(crate) struct ReadEvents;
+
+impl RequiredPermission for ReadEvents {
+    const PERMISSIONS: &'static [Permission] = events::READ_PERMISSIONS;
 }
 
 /// The holder of a valid token with permission `P`.
@@ -110,9 +119,8 @@ impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let authentication = authenticate(parts, app).await?;
-        let missing = P::PERMISSION.filter(|&needed| !authentication.permissions.allows(needed));
-        if let Some(missing) = missing {
-            return Err(Rejection::insufficient_permissions(missing).into());
+        if !authentication.permissions.allows_one_of(P::PERMISSIONS) {
+            return Err(Rejection::insufficient_permissions(P::PERMISSIONS).into());
         }
         known_parameters::check(parts, app)?;
         let caller = Caller::new(app.service().clone(), authentication);
@@ -124,7 +132,7 @@ impl<P: RequiredPermission> HandlerArgument for Actor<P> {
     fn add_facts(facts: &mut HandlerFacts) {
         facts.service = true;
         facts.token = true;
-        facts.permission = P::PERMISSION;
+        facts.permissions = P::PERMISSIONS;
     }
 }
 

@@ -18,9 +18,15 @@ const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
 
 /// Allows scripts of these origins, which send a token of their own. Cookies are not allowed.
 pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
-    let [prefer, idempotency_key, rate, rate_policy, request_id] =
-        ["prefer", "idempotency-key", "ratelimit", "ratelimit-policy", "x-request-id"]
-            .map(HeaderName::from_static);
+    let [prefer, idempotency_key, last_event_id, rate, rate_policy, request_id] = [
+        "prefer",
+        "idempotency-key",
+        "last-event-id",
+        "ratelimit",
+        "ratelimit-policy",
+        "x-request-id",
+    ]
+    .map(HeaderName::from_static);
     let header = |origin: &WebOrigin| HeaderValue::try_from(origin.as_str()).ok();
     let origins: Vec<HeaderValue> = origins.iter().filter_map(header).collect();
     CorsLayer::new()
@@ -33,6 +39,7 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             IF_NONE_MATCH,
             prefer,
             idempotency_key,
+            last_event_id,
             request_id.clone(),
         ])
         .expose_headers([

@@ -32,9 +32,17 @@ pub(super) fn add(schemas: &mut Value) {
         "required": ["contentGroupId"],
         "properties": {"contentGroupId": {"type": "string"}},
     });
+    let whole = json!({
+        "required": ["wholeWorkspace"],
+        "properties": {"wholeWorkspace": {"const": true}},
+    });
     webhook["anyOf"] = json!([
-        {"properties": {"event": {"enum": others}}},
+        {"properties": {
+            "event": {"enum": others.clone()},
+            "events": {"items": {"enum": others}},
+        }},
         {"required": ["metadata"], "properties": {"metadata": group}},
+        whole,
     ]);
 
     webhook["properties"]["enabled"]["default"] = true.into();

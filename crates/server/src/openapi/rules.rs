@@ -43,7 +43,7 @@ pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
     for (name, schema) in own_schemas() {
         all[name] = schema;
     }
-    webhooks::add_piece_data(&mut all);
+    webhooks::add_event_data(&mut all);
     all["EventEnvelope"]["properties"]["data"] = webhooks::any_event_data();
     let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
     all["Problem"]["properties"]["reason"]["enum"] = reasons.collect();
@@ -146,17 +146,24 @@ struct OperationContext<'a> {
 
 impl OperationContext<'_> {
     fn complete(&self, operation: &mut Value, responses: &mut Map<String, Value>) {
-        let (name, permission) = (self.tag(), self.facts.permission.map(|it| it.to_string()));
+        let permissions: Vec<String> =
+            self.facts.permissions.iter().map(ToString::to_string).collect();
+        let name = self.tag();
         operation["tags"] = json!([name]);
         if self.facts.token {
             let about = operation["description"].as_str().unwrap_or_default();
-            let needs = match &permission {
-                Some(permission) => format!("Requires the permission `{permission}`."),
-                None => "Requires a valid token.".to_owned(),
+            let needs = match &*permissions {
+                [] => "Requires a valid token.".to_owned(),
+                [permission] => format!("Requires the permission `{permission}`."),
+                several => format!("Requires one of the permissions `{}`.", several.join("`, `")),
             };
             operation["description"] = format!("{about}\n\n{needs}").trim().into();
-            operation["security"] =
-                json!([{TOKEN_SCHEME: permission.into_iter().collect::<Vec<_>>()}]);
+            // Each item is an alternative.
+            let alternative = |permission: &String| json!({TOKEN_SCHEME: [permission]});
+            operation["security"] = match &*permissions {
+                [] => json!([{TOKEN_SCHEME: []}]),
+                permissions => permissions.iter().map(alternative).collect(),
+            };
         } else {
             operation["security"] = json!([]);
         }
@@ -434,7 +441,7 @@ impl OperationContext<'_> {
             &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],
         );
         when(facts.token, &[Reason::Unauthorized, Reason::UnknownParameter]);
-        when(facts.permission.is_some(), &[Reason::InsufficientPermissions]);
+        when(!facts.permissions.is_empty(), &[Reason::InsufficientPermissions]);
         when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);
         when(

@@ -1,6 +1,7 @@
 //! The webhook requests in the OpenAPI document: one for each event type. They follow Standard
 //! Webhooks.
 
+use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::sample_events::sample_data;
 use galley_api_types::schemas::{self, capitalized};
 use galley_domain::event::EventType;
@@ -21,8 +22,9 @@ pub(super) fn bodies() -> Vec<(String, Value)> {
     EventType::ALL.iter().map(|event| (body_name(*event), envelope(*event))).collect()
 }
 
-/// Adds the schema of the data in events of pieces: a piece, with the key of the changed variant.
-pub(super) fn add_piece_data(schemas: &mut Value) {
+/// Adds the schemas of the data that differ from the resource: of pieces, with the key of the changed
+/// variant, and of tags and variants, with the kind of the change.
+pub(super) fn add_event_data(schemas: &mut Value) {
     let mut data = schemas["ContentPiece"].clone();
     data["properties"]["variant"] = json!({
         "type": "string",
@@ -31,10 +33,28 @@ pub(super) fn add_piece_data(schemas: &mut Value) {
         "examples": ["de"],
     });
     schemas[PIECE_DATA] = data;
+    let kinds = ChangeKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
+    for (name, resource) in [(TAG_DATA, "Tag"), (VARIANT_DATA, "Variant")] {
+        let mut data = schemas[resource].clone();
+        data["properties"]["change"] = json!({
+            "type": "string",
+            "enum": kinds,
+            "description": "The kind of the change.",
+            "examples": [ChangeKind::Updated.as_str()],
+        });
+        if let Some(required) = data["required"].as_array_mut() {
+            required.push("change".into());
+        }
+        schemas[name] = data;
+    }
 }
 
 /// The name of the schema of the data in events of pieces.
 const PIECE_DATA: &str = "ContentPieceEventData";
+
+/// The names of the schemas of the data in events of tags and variants.
+const TAG_DATA: &str = "TagEventData";
+const VARIANT_DATA: &str = "VariantEventData";
 
 /// Returns the schema name of an event's body, such as `ContentPieceAddedEvent`.
 fn body_name(event: EventType) -> String {
@@ -47,7 +67,13 @@ pub(super) fn any_event_data() -> Value {
     json!({
         "description": "The resource as its GET returns it directly after the change or, for a \
                         removal, before it.",
-        "anyOf": [of(PIECE_DATA), of("ContentGroup"), of("WorkspaceMember")],
+        "anyOf": [
+            of(PIECE_DATA),
+            of("ContentGroup"),
+            of("WorkspaceMember"),
+            of(TAG_DATA),
+            of(VARIANT_DATA),
+        ],
     })
 }
 
@@ -115,9 +141,12 @@ fn summary(event: EventType) -> &'static str {
         EventType::ContentGroupAdded => "A content group was created",
         EventType::ContentGroupRemoved => "A content group was deleted",
         EventType::ContentGroupMoved => "A content group was moved under another one",
+        EventType::ContentGroupChanged => "A content group was renamed",
         EventType::MemberInvited => "A person was invited",
         EventType::MemberAdded => "An invite was accepted, or the operator added a member",
         EventType::MemberRemoved => "A member was removed, or an invite was withdrawn",
+        EventType::TagChanged => "A tag was created, changed or deleted",
+        EventType::VariantChanged => "A variant was created, changed or deleted",
     }
 }
 
@@ -132,9 +161,14 @@ fn data(event: EventType) -> Value {
         }
         EventType::ContentGroupAdded
         | EventType::ContentGroupRemoved
-        | EventType::ContentGroupMoved => json!({"$ref": "#/components/schemas/ContentGroup"}),
+        | EventType::ContentGroupMoved
+        | EventType::ContentGroupChanged => json!({"$ref": "#/components/schemas/ContentGroup"}),
         EventType::MemberInvited | EventType::MemberAdded | EventType::MemberRemoved => {
             json!({"$ref": "#/components/schemas/WorkspaceMember"})
+        }
+        EventType::TagChanged => json!({"$ref": format!("#/components/schemas/{TAG_DATA}")}),
+        EventType::VariantChanged => {
+            json!({"$ref": format!("#/components/schemas/{VARIANT_DATA}")})
         }
     }
 }
@@ -194,7 +228,8 @@ fn parameters() -> Value {
             "webhook-signature",
             false,
             "With a secret: `v1,` and the base64 of HMAC-SHA256 over `{id}.{timestamp}.{body}`. \
-             The key is the secret's bytes or, after `whsec_`, its decoded base64.",
+             The key is the secret's bytes or, after `whsec_`, its decoded base64. For 24 hours \
+             after a rotation, a space and the signature of the previous secret follow.",
             "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         ),
         header(

@@ -130,7 +130,7 @@ pub(crate) async fn delete(
     let leaves = id.is(actor.member) && actor.is_unlimited();
     let needed = Permission::write(Resource::WorkspaceMemberships);
     if !leaves && !actor.permissions.allows(needed) {
-        return Err(Rejection::insufficient_permissions(needed).into());
+        return Err(Rejection::insufficient_permissions(&[needed]).into());
     }
     query.finish()?;
     members::remove(actor.caller(), id.get()?, expected).await?;

@@ -28,9 +28,10 @@ impl DescribedOperation {
         path
     }
 
-    /// Returns the described permission, or `None` if any token suffices.
-    fn permission(&self) -> Option<&'static str> {
-        self.described["security"][0]["accessToken"][0].as_str()
+    /// Returns the described permissions, of which one suffices, or none if any token does.
+    fn permissions(&self) -> Vec<&'static str> {
+        let alternatives = self.described["security"].as_array().unwrap();
+        alternatives.iter().filter_map(|it| it["accessToken"][0].as_str()).collect()
     }
 
     fn needs_token(&self) -> bool {
@@ -110,27 +111,36 @@ async fn each_operation_needs_its_described_permission(store: TestStore) {
             continue;
         }
         without.assert_problem(401, "unauthorized", &[]);
-        let Some(permission) = operation.permission() else { continue };
-        let (what, access) = permission.split_once(':').unwrap();
+        let permissions = operation.permissions();
+        if permissions.is_empty() {
+            continue;
+        }
         // A conversion stores nothing.
         let reads = operation.method == Method::GET || path == "/content-pieces/convert";
-        assert_eq!(access, if reads { "read" } else { "write" }, "{path}");
+        let access = if reads { ":read" } else { ":write" };
+        assert!(permissions.iter().all(|it| it.ends_with(access)), "{path}");
         let about = operation.described["description"].as_str().unwrap_or_default();
-        let needs = format!("Requires the permission `{permission}`.");
+        let needs = match &*permissions {
+            [permission] => format!("Requires the permission `{permission}`."),
+            several => format!("Requires one of the permissions `{}`.", several.join("`, `")),
+        };
         assert!(about.ends_with(&needs), "{about}");
         // The token has all other permissions. For reads, the write permission is left out as
         // well, as it includes reading.
         let others = PermissionSet::ALL.iter().map(|other: Permission| other.to_string());
         let others = others.filter(|other| {
-            other != permission && !(reads && other.starts_with(&format!("{what}:")))
+            let includes = |it: &&str| reads && *other == it.replace(":read", ":write");
+            !permissions.iter().any(|it| other == it || includes(it))
         });
         let token = service.token(&others.collect::<Vec<_>>().join(" "), None).await;
         let refused = service.send_as(&token, operation.method.clone(), &path, None).await;
         refused.assert_problem(403, "insufficient_permissions", &[]);
-        assert!(refused.body["detail"].as_str().unwrap().contains(permission), "{refused:?}");
-        let token = service.token(permission, None).await;
-        let let_in = service.send_as(&token, operation.method.clone(), &path, None).await;
-        assert!(![401, 403].contains(&let_in.status.as_u16()), "{permission}: {let_in:?}");
+        for permission in permissions {
+            assert!(refused.body["detail"].as_str().unwrap().contains(permission), "{refused:?}");
+            let token = service.token(permission, None).await;
+            let let_in = service.send_as(&token, operation.method.clone(), &path, None).await;
+            assert!(![401, 403].contains(&let_in.status.as_u16()), "{permission}: {let_in:?}");
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::service::{ALL, Service, TestResponse, TokenKind, key};
 /// A URL with a reserved name, which never resolves to a private network.
 const URL: &str = "https://hooks.invalid/hook";
 
-const EVENTS: [&str; 9] = [
+const EVENTS: [&str; 12] = [
     "contentPieceUpdated",
     "contentPieceAdded",
     "contentPieceRemoved",
@@ -24,6 +24,9 @@ const EVENTS: [&str; 9] = [
     "memberInvited",
     "memberAdded",
     "memberRemoved",
+    "contentGroupChanged",
+    "tagChanged",
+    "variantChanged",
 ];
 
 fn webhook(event: &str, group: Option<&str>) -> Value {
@@ -53,7 +56,8 @@ async fn webhooks_are_created_updated_and_deleted(store: TestStore) {
     assert_eq!(made.header("location"), format!("/webhooks?id={id}"));
     let path = format!("/webhooks?id={id}");
     let mut expected = json!({"id": id, "url": URL, "name": "Build", "description": "Builds.",
-        "event": "contentPieceAdded", "metadata": {"contentGroupId": group}, "extension": false,
+        "event": "contentPieceAdded", "events": ["contentPieceAdded"], "wholeWorkspace": false,
+        "metadata": {"contentGroupId": group}, "extension": false,
         "enabled": true, "disabledReason": null, "failingSince": null, "droppedDeliveries": 0});
     assert_eq!(service.get(&path).await.body, expected);
     assert_eq!(service.get("/webhooks/list").await.body, json!([expected]));
@@ -65,6 +69,8 @@ async fn webhooks_are_created_updated_and_deleted(store: TestStore) {
         ("name", json!("B")),
         ("description", Value::Null),
         ("event", json!("memberAdded")),
+        ("events", json!(["memberAdded"])),
+        ("wholeWorkspace", json!(true)),
         ("enabled", json!(false)),
         ("metadata", json!({"contentGroupId": null})),
         ("disabledReason", json!("requested")),
@@ -80,7 +86,7 @@ async fn webhooks_are_created_updated_and_deleted(store: TestStore) {
 }
 
 #[on_both_engines]
-async fn only_the_nine_events_are_accepted(store: TestStore) {
+async fn only_the_declared_events_are_accepted(store: TestStore) {
     let service = Service::start(store).await;
     for event in EVENTS {
         let answer = service.post("/webhooks", &webhook(event, None)).await;
@@ -91,7 +97,7 @@ async fn only_the_nine_events_are_accepted(store: TestStore) {
             assert_eq!(answer.status, 201, "{event}: {answer:?}");
         }
     }
-    assert_eq!(service.get("/webhooks/list").await.column("event").len(), 9);
+    assert_eq!(service.get("/webhooks/list").await.column("event").len(), EVENTS.len());
     for event in ["", "contentpieceadded", "contentPieceChanged"] {
         let answer = service.post("/webhooks", &webhook(event, Some(&service.home.group))).await;
         answer.assert_problem(400, "validation", &["event"]);

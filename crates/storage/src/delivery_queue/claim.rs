@@ -60,8 +60,9 @@ pub struct ClaimedDelivery {
     pub health: CircuitBreaker,
     /// The URL of the receiver.
     pub url: String,
-    /// The webhook's encrypted secret, if it has one.
-    pub sealed_secret: Option<Vec<u8>>,
+    /// The webhook's encrypted secrets: none, or the current one and, for a time after a rotation,
+    /// the previous one.
+    pub sealed_secrets: Vec<Vec<u8>>,
     /// The event.
     pub event: EventId,
     /// The event's type in the webhook's scope.
@@ -161,7 +162,7 @@ async fn claim_from_queue(
     max: usize,
 ) -> Result<(WebhookQueue, Vec<ClaimedDelivery>)> {
     let (workspace, webhook, now) = (queue.workspace, queue.webhook, request.now);
-    let found = webhooks::find_to_send(tx, workspace, webhook);
+    let found = webhooks::find_to_send(tx, workspace, webhook, now);
     let (found, mut leases) = try_join(found, summarize_leases(tx, &queue, now)).await?;
     let Some(target) = found else {
         // The webhook was deleted; housekeeping deletes its queue.
@@ -184,7 +185,7 @@ async fn claim_from_queue(
                 until: request.until,
                 health,
                 url: target.url.clone(),
-                sealed_secret: target.sealed_secret.clone(),
+                sealed_secrets: target.sealed_secrets.clone(),
                 ..due
             });
         }
@@ -253,7 +254,7 @@ fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<C
         until: now,
         health: queue.state.health,
         url: String::new(),
-        sealed_secret: None,
+        sealed_secrets: Vec::new(),
         data: data.map(|data| with_custom_data(data, custom_data)),
         is_test: row.get::<i64>(9)? == Lane::Test.number(),
     }))

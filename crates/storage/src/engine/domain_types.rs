@@ -6,7 +6,7 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::content_group::{ContentGroupName, GroupPath};
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
 use galley_domain::delivery::{DeliveryStatus, Lane};
-use galley_domain::event::EventType;
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::import_source::SourceHash;
 use galley_domain::role::{BaseType, RoleName};
 use galley_domain::tag::{Color, TagLabel};
@@ -129,6 +129,21 @@ macro_rules! lists {
 }
 
 lists!(ContentGroupId, TagId, WorkspaceMemberId, WebhookId);
+
+impl From<&EventTypes> for Value<'_> {
+    fn from(events: &EventTypes) -> Self {
+        let names: Vec<&str> = events.as_slice().iter().map(|event| event.as_str()).collect();
+        names.join(",").into()
+    }
+}
+
+impl Column for EventTypes {
+    fn find(row: &Row<'_>, column: usize) -> Result<Option<Self>> {
+        let Some(text) = row.opt_text(column)? else { return Ok(None) };
+        let events = text.split(',').map(|name| name.parse().map_err(Error::corrupt));
+        Ok(Some(Self::new(events.collect::<Result<Vec<_>>>()?)))
+    }
+}
 
 impl From<&GroupPath> for Value<'_> {
     fn from(path: &GroupPath) -> Self {

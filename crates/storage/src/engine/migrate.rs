@@ -48,6 +48,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     11 "order spreads" "0011_order_spreads.sql",
     12 "delivery sessions" "0012_delivery_sessions.sql",
     13 "import sources" "0013_import_sources.sql",
+    14 "webhook events" "0014_webhook_events.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

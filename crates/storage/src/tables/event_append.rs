@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::{BoxFuture, try_join, try_join_all, try_join3};
 use galley_domain::content_group::GroupPath;
-use galley_domain::event::{EventScope, EventType, ResourceChange};
+use galley_domain::event::{EventScope, EventType, EventTypes, ResourceChange};
 use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 
 pub use crate::engine::NewEvent;
 use crate::engine::{
     Affects, AppendedEvent, Error, Result, Row, Value, WriteTx, in_list, params, read_row, row,
 };
-use crate::tables::content_groups;
 use crate::tables::events::last_sequence;
+use crate::tables::{content_groups, webhooks};
 
 /// The size of appended events, in bytes, above which a transaction inserts them before its end.
 const BUFFER_SIZE_LIMIT: usize = 32 << 20;
@@ -164,7 +164,7 @@ fn parameters<'e>(numbered: &'e NumberedEvent<'_>) -> [Value<'e>; 11] {
 struct CandidateWebhook {
     workspace: WorkspaceId,
     id: String,
-    event: EventType,
+    events: EventTypes,
     group: Option<ContentGroupId>,
 }
 
@@ -174,7 +174,7 @@ impl CandidateWebhook {
         let group = self.group.as_slice();
         let scope =
             if group.is_empty() { EventScope::Workspace } else { EventScope::Groups(group) };
-        self.event == event_type
+        self.events.contains(event_type)
             && self.workspace == event.appended.workspace
             && event.occurrence.as_seen_in(scope) == Some(event_type)
     }
@@ -273,14 +273,12 @@ async fn candidates(
     events: &[NumberedEvent<'_>],
 ) -> Result<Vec<CandidateWebhook>> {
     let occurrences = || events.iter().map(|event| &event.occurrence);
-    let types: BTreeSet<&str> = occurrences()
-        .flat_map(|occurrence| occurrence.types().iter().map(|event| event.as_str()))
-        .collect();
+    let types = EventTypes::new(occurrences().flat_map(|one| one.types().iter().copied()));
     let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
     let groups: BTreeSet<ContentGroupId> = paths.flat_map(GroupPath::groups).copied().collect();
     let mut params = Vec::new();
     let of_workspaces = in_list("h.workspace_id", workspaces.iter().copied(), &mut params);
-    let of_types = in_list("h.event", types.iter().copied(), &mut params);
+    let of_types = webhooks::has_one_of(types.as_slice().iter().copied());
     let on_groups = if groups.is_empty() || groups.len() > GROUP_FILTER_LIMIT {
         String::new()
     } else {
@@ -289,11 +287,11 @@ async fn candidates(
         format!(" AND (h.content_group_id IS NULL OR {listed})")
     };
     let sql = format!(
-        "SELECT h.workspace_id, h.id, h.event, h.content_group_id FROM webhooks h
-         WHERE TRUE{of_workspaces}{of_types}{on_groups}"
+        "SELECT h.workspace_id, h.id, h.events, h.content_group_id FROM webhooks h
+         WHERE {of_types}{of_workspaces}{on_groups}"
     );
     let read =
-        |row: &Row<'_>| Ok(read_row!(row, 0 => CandidateWebhook { workspace, id, event, group }));
+        |row: &Row<'_>| Ok(read_row!(row, 0 => CandidateWebhook { workspace, id, events, group }));
     let mut found = tx.query(&sql, &params, read).await?;
     found.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(found)

@@ -3,17 +3,29 @@
 use std::collections::BTreeMap;
 
 use galley_domain::delivery::CircuitBreaker;
+use galley_domain::event::EventType;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::paging::IdPage;
 
-const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
-    h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
+const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.events, \
+    h.content_group_id, h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
 
-/// The condition that a webhook's group has an effect, which it has not for members' events.
-const GROUP_APPLIES: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
+/// Returns the condition that a webhook has one of the events.
+pub(crate) fn has_one_of(events: impl IntoIterator<Item = EventType>) -> String {
+    let events = events.into_iter();
+    let conditions: Vec<String> = events
+        .map(|event| format!("',' || h.events || ',' LIKE '%,{},%'", event.as_str()))
+        .collect();
+    format!("({})", conditions.join(" OR "))
+}
+
+/// Returns the condition that a webhook's group has an effect on one of its events.
+fn group_applies() -> String {
+    has_one_of(EventType::ALL.iter().copied().filter(|event| event.is_of_groups()))
+}
 
 /// The condition that a webhook's deliveries are sent. They are also sent if the webhook was
 /// disabled because its group was deleted; no new events match it.
@@ -21,21 +33,24 @@ pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(read_row!(row, 0 => Webhook {
-        id, url, name, description, event, content_group_id, extension, enabled, disabled_reason,
-        failing_since, version, dropped
+        id, url, name, description, event, events, content_group_id, extension, enabled,
+        disabled_reason, failing_since, version, dropped
     }))
 }
 
-/// Returns the condition that a webhook is on a group in the subtree of one of `within`.
+/// Returns the condition that a webhook is on a group in the subtree of one of `within`, and has no
+/// events of members.
 pub(crate) fn within_filter(
     within: Option<&[ContentGroupId]>,
     params: &mut Vec<Value<'_>>,
 ) -> String {
     let Some(roots) = within else { return String::new() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    let of_members = EventType::ALL.iter().copied().filter(|event| event.is_of_members());
     format!(
-        " AND {GROUP_APPLIES} AND h.content_group_id IN (
-            SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})"
+        " AND NOT {} AND h.content_group_id IN (
+            SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})",
+        has_one_of(of_members)
     )
 }
 
@@ -98,11 +113,10 @@ pub async fn insert(
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
     params.extend(row![&webhook.extension, sealed_secret, now]);
-    let sql =
-        "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
-            enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
-            created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    let sql = "INSERT INTO webhooks (workspace_id, id, url, name, description, event, events,
+            content_group_id, enabled, disabled_reason, failing_since_ms, version, extension,
+            sealed_secret, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     tx.execute(sql, &params, Affects::Nothing).await?;
     insert_queue(tx, workspace, webhook.id).await
 }
@@ -122,16 +136,17 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook)
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
     let sql = "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
-            content_group_id = ?7, enabled = ?8, disabled_reason = ?9, failing_since_ms = ?10,
-            version = ?11
+            events = ?7, content_group_id = ?8, enabled = ?9, disabled_reason = ?10,
+            failing_since_ms = ?11, version = ?12
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(sql, &params, Affects::Nothing).await
 }
 
 fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
     params.extend(row! {
-        &webhook.url, &webhook.name, &webhook.description, webhook.event, webhook.content_group_id,
-        webhook.enabled, webhook.disabled_reason, webhook.failing_since, webhook.version
+        &webhook.url, &webhook.name, &webhook.description, webhook.event, &webhook.events,
+        webhook.content_group_id, webhook.enabled, webhook.disabled_reason, webhook.failing_since,
+        webhook.version
     });
 }
 
@@ -143,7 +158,8 @@ pub async fn disable_on_group(
 ) -> Result<()> {
     let sql = format!(
         "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
-         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {GROUP_APPLIES}"
+         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {}",
+        group_applies()
     );
     tx.change(
         &sql,
@@ -157,22 +173,53 @@ pub async fn disable_on_group(
 pub(crate) struct DeliveryTarget {
     pub(crate) url: String,
     pub(crate) sends: bool,
-    pub(crate) sealed_secret: Option<Vec<u8>>,
+    /// The encrypted secrets that sign a delivery: the current one, and the previous one for a time
+    /// after a rotation.
+    pub(crate) sealed_secrets: Vec<Vec<u8>>,
 }
 
 pub(crate) async fn find_to_send(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: WebhookId,
+    now: Timestamp,
 ) -> Result<Option<DeliveryTarget>> {
     let sql = format!(
-        "SELECT h.url, {SENDS}, h.sealed_secret FROM webhooks h
-         WHERE h.workspace_id = ?1 AND h.id = ?2"
+        "SELECT h.url, {SENDS}, h.sealed_secret,
+            CASE WHEN h.previous_secret_until_ms > ?3 THEN h.previous_sealed_secret END
+         FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2"
     );
-    tx.find(&sql, params![workspace, id], |row| {
-        Ok(read_row!(row, 0 => DeliveryTarget { url, sends, sealed_secret }))
+    tx.find(&sql, params![workspace, id, now], |row| {
+        let secrets: [Option<Vec<u8>>; 2] = [row.get(2)?, row.get(3)?];
+        let sealed_secrets = secrets.into_iter().flatten().collect();
+        Ok(read_row!(row, 0 => DeliveryTarget { url, sends; sealed_secrets }))
     })
     .await
+}
+
+/// Finds the current encrypted secret of a webhook.
+pub async fn find_sealed_secret(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Vec<u8>>> {
+    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.find(sql, params![workspace, id], |row| row.get(0)).await?.flatten())
+}
+
+/// Replaces the encrypted secret of a webhook. The previous one also signs deliveries until `until`.
+pub async fn rotate_secret(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    sealed: &[u8],
+    previous: Option<&[u8]>,
+    until: Timestamp,
+) -> Result<()> {
+    let sql = "UPDATE webhooks SET sealed_secret = ?3, previous_sealed_secret = ?4,
+            previous_secret_until_ms = ?5
+        WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, id, sealed, previous, until], Affects::Nothing).await
 }
 
 /// Returns those of `ids` that exist, each with true if its deliveries are sent.

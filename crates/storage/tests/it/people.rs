@@ -1,7 +1,7 @@
 //! The functions for people, tokens and webhooks, called by `conformance.rs`.
 
 use galley_domain::access_token::TokenName;
-use galley_domain::event::EventType;
+use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
@@ -343,6 +343,7 @@ async fn the_webhooks(
         name: WebhookName::parse("h").unwrap(),
         description: None,
         event: EventType::ContentPieceAdded,
+        events: EventTypes::new([EventType::ContentPieceAdded]),
         content_group_id: Some(group),
         extension: Some("ours".to_owned()),
         enabled: true,
@@ -356,6 +357,10 @@ async fn the_webhooks(
     let key = [workspace.into(), webhook.id.into()];
     let sealed: Vec<u8> = tx.get(sql, &key, |row| row.get(0)).await?;
     assert_eq!(sealed, [1, 0, 255]);
+    let found = webhooks::find_sealed_secret(tx, workspace, webhook.id).await?;
+    assert_eq!(found, Some(sealed));
+    webhooks::rotate_secret(tx, workspace, webhook.id, &[2], found.as_deref(), NOW).await?;
+    assert_eq!(webhooks::find_sealed_secret(tx, workspace, webhook.id).await?, Some(vec![2]));
     webhook.version = 2;
     webhooks::update(tx, workspace, &webhook).await?;
     for (within, found) in

@@ -153,17 +153,25 @@ pub async fn update_in(
     }
     group.version += 1;
     content_groups::update(tx, scope.workspace, &group).await?;
-    let Some(parents) = target else { return Ok(group) };
-    let parent = parents.groups().last().copied();
-    content_groups::move_under(tx, scope.workspace, group.id, parent).await?;
+    if let Some(parents) = &target {
+        let parent = parents.groups().last().copied();
+        content_groups::move_under(tx, scope.workspace, group.id, parent).await?;
+    }
     let children = content_groups::children_of(tx, scope.workspace, &[group.id]).await?;
     let children = children.get(&group.id).map(Vec::as_slice).unwrap_or_default();
-    let path_after = parents.child(group.id);
-    let data_before = event_data(&before, &path, children);
+    let path_after = target.as_ref().map_or_else(|| path.clone(), |parents| parents.child(id));
     let data = event_data(&group, &path_after, children);
-    let occurrence = ResourceChange::GroupMoved { before: path, after: path_after };
-    let moved = event(environment, occurrence, data, Some(data_before));
-    event_append::append(tx, scope.workspace, [moved], environment.now()).await?;
+    let mut events = Vec::new();
+    if group.name != before.name {
+        let change = ResourceChange::GroupChanged(path_after.clone());
+        events.push(event(environment, change, data.clone(), None));
+    }
+    if target.is_some() {
+        let data_before = event_data(&before, &path, children);
+        let change = ResourceChange::GroupMoved { before: path, after: path_after };
+        events.push(event(environment, change, data, Some(data_before)));
+    }
+    event_append::append(tx, scope.workspace, events, environment.now()).await?;
     Ok(group)
 }
 

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::stream::{self, StreamRequest};
 use crate::app::App;
-use crate::extract::actor::{Actor, ReadWebhooks};
+use crate::extract::actor::{Actor, ReadEvents};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::{large_response, page_links, response};
@@ -34,8 +34,7 @@ struct Parameters {
 
 /// List events
 ///
-/// Returns the workspace's events as webhooks receive them, oldest first and without a gap in
-/// `sequence`. A token sees the events of resources that it may read. A token limited to groups
+/// Returns the workspace's events as webhooks receive them, in the order of `sequence`. A token sees the events of resources that it may read. A token limited to groups
 /// sees the events within these groups, as seen in its scope. Events are kept for 30 days.
 ///
 /// With `Accept: text/event-stream` the response is a stream of server-sent events that stays open.
@@ -62,7 +61,7 @@ struct Parameters {
 )]
 pub(crate) async fn handle(
     State(app): State<App>,
-    actor: Actor<ReadWebhooks>,
+    actor: Actor<ReadEvents>,
     request: StreamRequest,
     mut query: Query,
 ) -> Result<Response, Problem> {

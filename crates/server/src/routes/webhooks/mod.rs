@@ -2,9 +2,11 @@
 
 mod warning;
 
+use galley_api_types::request::{RequestBody, ResourceId};
 use galley_api_types::webhook::{
-    NewWebhook, WebhookBody, WebhookChange, WebhookToRecover, WebhookToTest,
+    NewWebhook, WebhookBody, WebhookChange, WebhookSecretRotation, WebhookToRecover, WebhookToTest,
 };
+use galley_application::Error;
 use galley_application::operations::deliveries;
 use galley_application::operations::webhooks::{self, WebhookUpdateResult};
 use galley_domain::webhook::{Webhook, WebhookSecret};
@@ -12,7 +14,8 @@ use galley_domain::{DeliveryId, Invalid, WebhookId};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::{ReadWebhooks, WriteWebhooks};
-use crate::extract::pagination;
+use crate::extract::body::JsonBody;
+use crate::extract::{pagination, request};
 use crate::respond::response::MinimalBody;
 use crate::routes::prelude::*;
 use crate::routes::webhooks::warning::warning;
@@ -99,7 +102,7 @@ pub(crate) async fn create(
 
 /// Change a webhook
 ///
-/// Absent fields stay unchanged. The secret can't be changed.
+/// Absent fields stay unchanged. The secret can't be changed: rotate it.
 #[utoipa::path(
     put, path = "/webhooks", operation_id = "updateWebhook", request_body = WebhookChange,
     responses(
@@ -114,7 +117,7 @@ pub(crate) async fn update(
     mut request: ChangeRequest<WebhookChange>,
 ) -> Result<Response, Problem> {
     if request.fields.take::<WebhookSecret>("secret").is_some() {
-        let message = "can't be changed: create a new webhook";
+        let message = "can't be changed here: use POST /webhooks/rotate-secret";
         request.fields.add_issue("secret", &Invalid::new("immutable_field", message));
     }
     let ParsedChange { prefer, expected, id, change } = request.parse(actor.caller()).await?;
@@ -127,6 +130,28 @@ pub(crate) async fn update(
     let warning = warning.as_deref().filter(|_| has_new_url);
     let body = WebhookBody::with_warning(&webhook, warning);
     Ok(response::updated(prefer, webhook.version, &body))
+}
+
+/// Rotate the secret of a webhook
+///
+/// Deliveries are signed with the new secret and, for 24 hours, also with the previous one. A
+/// repeated request changes nothing.
+#[utoipa::path(
+    post, path = "/webhooks/rotate-secret", operation_id = "rotateWebhookSecret",
+    request_body = WebhookSecretRotation,
+    responses((status = 204)),
+)]
+pub(crate) async fn rotate_secret(
+    actor: Actor<WriteWebhooks>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let id = WebhookId::parse_id(&mut fields);
+    let rotation = WebhookSecretRotation::parse(&mut fields);
+    let both = id.and_then(|id| rotation.map(|rotation| (id, rotation)));
+    let (id, rotation) = request::finish(actor.caller(), fields, both).await?;
+    let id = id.ok_or_else(Error::not_found)?;
+    webhooks::rotate_secret(actor.caller(), id, rotation.secret).await?;
+    Ok(response::no_content())
 }
 
 /// Delete a webhook

@@ -22,11 +22,25 @@ const ROWS: &str = r#"
             400 unknown_reference metadata.contentGroupId
         {"id":"$webhook","metadata":"$group"} -> metadata
         {"id":"$tag","name":"x"} -> 404 not_found
+        {"id":"$webhook","events":null,"wholeWorkspace":null} -> events wholeWorkspace
+        {"id":"$webhook","events":["tagChanged",1,"x"]} -> events[1] events[2]
+        {"id":"$webhook","event":"tagChanged","events":["memberAdded"]} -> events
+        {"id":"$webhook","events":[]} -> events
+        {"id":"$webhook","wholeWorkspace":false,"events":["contentGroupChanged"]} ->
+            metadata.contentGroupId
+        {"id":"$webhook","wholeWorkspace":true,"metadata":{"contentGroupId":"$group"}} ->
+            wholeWorkspace
     POST /webhooks/test /webhooks/deliveries/retry
         {} -> id
         {"id":1} -> id
         {"id":"$tag"} -> 404 not_found
         [] -> 400 malformed_body
+    POST /webhooks/rotate-secret
+        {} -> id secret
+        {"id":"$webhook","secret":null} -> secret
+        {"id":"$webhook","secret":"whsec_AAAA"} -> secret
+        {"id":"$webhook","secret":"$x*256"} -> secret
+        {"id":"$tag","secret":"x"} -> 404 not_found
     POST /webhooks/recover
         {} -> id since
         {"id":"$webhook","since":1} -> since
@@ -54,6 +68,10 @@ const FIELDS: &str = r#"
     POST /webhooks
         "secret":"$x*256" -> secret
         "secret":"whsec_AAAA" -> secret
+        "events":["tagChanged"] -> events
+        "events":["memberAdded","?"],"wholeWorkspace":1 -> events[1] wholeWorkspace
+        "events":["memberAdded","contentPieceAdded"] -> metadata.contentGroupId
+        "wholeWorkspace":true,"metadata":{"contentGroupId":"$group"} -> wholeWorkspace
         "secret":[] -> secret
         "metadata":{"contentGroupId":1} -> metadata.contentGroupId
         "metadata":{"contentGroupId":"x"} -> 400 unknown_reference metadata.contentGroupId

@@ -84,6 +84,7 @@ DELETE /tokens?id=$token
 DELETE /workspace-memberships?id=$member
 GET /webhooks/deliveries?webhookId=$webhook
 POST /webhooks/test {"id":"$webhook"}
+POST /webhooks/rotate-secret {"id":"$webhook","secret":"another"}
 POST /webhooks/recover {"id":"$webhook","since":"2026-11-20"}
 POST /webhooks/deliveries/retry {"id":"$sample"}
 DELETE /webhooks?id=$webhook

@@ -64,12 +64,24 @@ const ROWS: &str = "
     POST   /webhooks/recover                     webhooks:write             202 403 404 202 404
     GET    /webhooks/deliveries                  webhooks:read              200 200 404 200 404
     POST   /webhooks/deliveries/retry            webhooks:write             202 403 404 202 404
-    GET    /events                               webhooks:read              200 200 200 200 200
+    POST   /webhooks/rotate-secret               webhooks:write             204 204 404 204 404
+    GET    /events                               FEED                       200 200 200 200 200
+    GET    /events/position                      FEED                       200 200 200 200 200
 ";
+
+/// The permissions of which the feed requires one.
+const FEED: &[&str] = &[
+    "contentPieces:read",
+    "contentGroups:read",
+    "workspaceMemberships:read",
+    "tags:read",
+    "variants:read",
+];
 
 /// A row of [`ROWS`].
 struct RouteExpectation {
-    permission: Option<&'static str>,
+    /// The permissions of which one is required; none if any token is enough.
+    permissions: Vec<&'static str>,
     success: u16,
     alone: u16,
     limited: u16,
@@ -83,7 +95,11 @@ fn row(method: &str, path: &str) -> RouteExpectation {
     let row = row.unwrap_or_else(|| panic!("{method} {path} has no row in this test"));
     let status = |column: usize| row[column].parse().unwrap();
     RouteExpectation {
-        permission: Some(row[2]).filter(|permission| *permission != "none"),
+        permissions: match row[2] {
+            "none" => Vec::new(),
+            "FEED" => FEED.to_vec(),
+            permission => vec![permission],
+        },
         success: status(3),
         alone: status(4),
         limited: status(5),
@@ -103,12 +119,16 @@ fn has(held: &str, permission: &str) -> bool {
     held.split(' ').any(|one| one == permission || one == write)
 }
 
-/// Returns all permissions that do not include `permission`.
-fn all_but(permission: &str) -> String {
-    let held = |resource: &&str| match permission.split_once(':').unwrap() {
-        (lacks, "write") if lacks == *resource => Some(format!("{resource}:read")),
-        (lacks, _) if lacks == *resource => None,
-        _ => Some(format!("{resource}:write")),
+/// Returns all permissions that do not include one of `permissions`.
+fn all_but(permissions: &[&'static str]) -> String {
+    let held = |resource: &&str| {
+        let split = |permission: &&'static str| permission.split_once(':').unwrap();
+        let lacks = permissions.iter().map(split).find(|(lacks, _)| lacks == resource);
+        match lacks {
+            Some((_, "write")) => Some(format!("{resource}:read")),
+            Some(_) => None,
+            None => Some(format!("{resource}:write")),
+        }
     };
     RESOURCES.iter().filter_map(held).collect::<Vec<_>>().join(" ")
 }
@@ -187,9 +207,10 @@ impl Matrix {
     /// Returns the clients of the workspace with their tokens and expected statuses.
     async fn expected(&self, row: &RouteExpectation) -> Vec<(&'static str, String, u16)> {
         let Self { service, callers, .. } = self;
-        let by_permission = |held: &str| match row.permission {
-            Some(permission) if !has(held, permission) => 403,
-            _ => row.success,
+        let by_permission = |held: &str| {
+            let needed = &row.permissions;
+            let is_allowed = needed.is_empty() || needed.iter().any(|needed| has(held, needed));
+            if is_allowed { row.success } else { 403 }
         };
         let mut expected = vec![
             ("an Admin", service.home.token.clone(), row.success),
@@ -199,9 +220,11 @@ impl Matrix {
             ("a limited token", callers.limited.clone(), row.limited),
             ("an extension's token", callers.extension.clone(), row.extension),
         ];
-        if let Some(permission) = row.permission {
-            let fewer = service.token(&all_but(permission), None).await;
+        if !row.permissions.is_empty() {
+            let fewer = service.token(&all_but(&row.permissions), None).await;
             expected.push(("a token with all other permissions", fewer, 403));
+        }
+        for permission in &row.permissions {
             let alone = service.token(permission, None).await;
             expected.push(("a token with this permission alone", alone, row.alone));
         }
@@ -218,7 +241,7 @@ impl Matrix {
             if status == 403 && answer.body["reason"] == "insufficient_permissions" {
                 let detail = answer.body["detail"].as_str().unwrap();
                 assert!(
-                    detail.contains(row.permission.unwrap()) || who.contains("alone"),
+                    row.permissions.iter().all(|it| detail.contains(it)) || who.contains("alone"),
                     "{method} {route} by {who}: {detail}"
                 );
             }

@@ -162,6 +162,9 @@ async fn target_on_other_resource(
         (_, "/webhooks/test" | "/webhooks/recover") => {
             TargetRequest::with_body(route, json!({"id": webhook().await, "since": "2026-11-20"}))
         }
+        (_, "/webhooks/rotate-secret") => {
+            TargetRequest::with_body(route, json!({"id": webhook().await, "secret": name}))
+        }
         (_, "/webhooks/deliveries/retry") => {
             let sample = service.post("/webhooks/test", &json!({"id": webhook().await})).await;
             TargetRequest::with_body(route, json!({"id": sample.id()}))

@@ -7,7 +7,7 @@ mod leases;
 use std::sync::Arc;
 
 use galley_domain::delivery::{AttemptOutcome, DISABLED_BACKLOG_MAX, DeliveryStatus, DeliveryStep};
-use galley_domain::event::{EventType, ResourceChange};
+use galley_domain::event::{EventType, EventTypes, ResourceChange};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{
@@ -53,6 +53,7 @@ async fn webhook_for(
         name: WebhookName::parse("h").unwrap(),
         description: None,
         event,
+        events: EventTypes::new([event]),
         content_group_id,
         extension: None,
         enabled: true,
