@@ -191,7 +191,8 @@ async fn update_in(
         }
         _ => {}
     }
-    if webhook == before && change.whole_workspace.is_none() {
+    let is_whole = webhook.content_group_id.is_none();
+    if webhook == before && change.whole_workspace.is_none_or(|whole| whole == is_whole) {
         return Ok(WebhookUpdateResult { webhook, has_new_url: false });
     }
     // The new address would receive the event that the webhook sends already.

@@ -92,7 +92,7 @@ async fn group_lists_are_paged_by_cursor_and_number(store: TestStore) {
 }
 
 #[on_both_engines]
-async fn renaming_a_group_fires_no_event(store: TestStore) {
+async fn renaming_a_group_is_one_event(store: TestStore) {
     let service = Service::start(store).await;
     let a = group(&service, "A", None).await;
     let sequence = service.last_sequence().await;
@@ -102,7 +102,10 @@ async fn renaming_a_group_fires_no_event(store: TestStore) {
     let whole = get(&service, &a).await;
     assert_eq!(service.put("/content-groups", &whole).await.status, 204);
     assert_eq!(get(&service, &a).await, whole, "what a GET gave is taken back");
-    assert_eq!(service.last_sequence().await, sequence);
+    let events = service.events_after(sequence).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].event_type, "contentGroupChanged");
+    assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), whole);
 }
 
 #[on_both_engines]

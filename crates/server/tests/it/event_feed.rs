@@ -133,16 +133,69 @@ async fn a_limited_token_sees_events_in_its_scope(store: TestStore) {
     assert_eq!(seen[3].1["contentGroupId"], inner, "as it was before it left");
     assert_eq!(seen[3].1["title"], "New");
     // Each kind of event needs its own permission.
-    let pieces = service.token("webhooks:read contentPieces:read", None).await;
+    let pieces = service.token("contentPieces:read", None).await;
     let seen = service.send_as(&pieces, Method::GET, &path, None).await.body;
     assert!(
         types_and_data(&seen).iter().all(|(event, _)| event.starts_with("contentPiece")),
         "{seen:#}"
     );
     assert_eq!(types_and_data(&seen).len(), 5);
-    let none = service.token("contentPieces:read", None).await;
+    let none = service.token("webhooks:read roles:read", None).await;
     let refused = service.send_as(&none, Method::GET, &path, None).await;
     refused.assert_problem(403, "insufficient_permissions", &[]);
+}
+
+#[on_both_engines]
+async fn changes_of_tags_variants_and_group_names_are_events(store: TestStore) {
+    let service = Service::start(store).await;
+    let after = service.last_sequence().await;
+    let position = service.get("/events/position").await.body;
+    assert_eq!(position, json!({"sequence": after}));
+    let group = service.home.group.clone();
+    let ancestor = service.create("/content-groups", &json!({"name": "Above"})).await;
+    let tag = service.create("/tags", &json!({"label": "News", "color": "blue"})).await;
+    let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    for (path, change) in [
+        ("/tags", json!({"id": tag, "label": "Old news"})),
+        ("/tags", json!({"id": tag, "label": "Old news"})),
+        ("/variants", json!({"id": variant, "key": "de_at"})),
+        ("/content-groups", json!({"id": group, "name": "Renamed"})),
+        ("/content-groups", json!({"id": group, "name": "Moved", "ancestor": ancestor})),
+    ] {
+        assert_eq!(service.put(path, &change).await.status, 204, "{change}");
+    }
+    assert_eq!(service.delete(&format!("/tags?id={tag}")).await.status, 204);
+    assert_eq!(service.delete(&format!("/variants?id={variant}")).await.status, 204);
+    let path = format!("/events?after={after}");
+    let seen = types_and_data(&service.get(&path).await.body);
+    let seen: Vec<_> = seen.iter().map(|(event, data)| (event.as_str(), data)).collect();
+    let tag_data = |label: &str, change: &str| json!({"id": tag, "label": label, "color": "blue", "change": change});
+    let variant_data = |key: &str, change: &str| json!({"id": variant, "key": key, "label": "German", "description": null, "change": change});
+    let group_data = |name: &str, ancestors: Value| json!({"id": group, "name": name, "ancestors": ancestors, "descendants": []});
+    assert_eq!(seen[0].0, "contentGroupAdded");
+    let expected = [
+        ("tagChanged", &tag_data("News", "added")),
+        ("variantChanged", &variant_data("de", "added")),
+        ("tagChanged", &tag_data("Old news", "updated")),
+        ("variantChanged", &variant_data("de_at", "updated")),
+        ("contentGroupChanged", &group_data("Renamed", json!([]))),
+        ("contentGroupChanged", &group_data("Moved", json!([ancestor]))),
+        ("contentGroupMoved", &group_data("Moved", json!([ancestor]))),
+        ("tagChanged", &tag_data("Old news", "removed")),
+        ("variantChanged", &variant_data("de_at", "removed")),
+    ];
+    assert_eq!(seen[1..], expected);
+    // A token that is limited to a group does not see all tags.
+    let limited = service.token("all", Some(&[&group])).await;
+    let reader = service.token("tags:read variants:read", Some(&[&group])).await;
+    let types = async |token: &str| {
+        let page = service.send_as(token, Method::GET, &path, None).await.body;
+        types_and_data(&page).into_iter().map(|(event, _)| event).collect::<Vec<_>>()
+    };
+    let count = |types: &[String], name: &str| types.iter().filter(|it| *it == name).count();
+    let all = types(&limited).await;
+    assert_eq!((count(&all, "tagChanged"), count(&all, "variantChanged")), (3, 3), "{all:?}");
+    assert_eq!(types(&reader).await, ["variantChanged"; 3]);
 }
 
 #[on_both_engines]
@@ -249,8 +302,10 @@ async fn a_stream_ends_with_its_token(store: TestStore) {
 #[on_both_engines]
 async fn a_stream_applies_the_current_permissions(store: TestStore) {
     let service = Service::start(store).await;
-    let role = json!({"name": "reader", "permissions": ["webhooks:read", "contentGroups:read"]});
+    let role = json!({"name": "reader", "permissions": ["contentGroups:read"]});
     let role = service.create("/roles", &role).await;
+    let other = json!({"name": "other", "permissions": ["webhooks:read"]});
+    let other = service.create("/roles", &other).await;
     for what in ["is removed", "has another role", "has a role that allows less"] {
         let person = service.person(&what.replace(' ', "-"), &role).await;
         let last = service.last_sequence().await;
@@ -262,11 +317,11 @@ async fn a_stream_applies_the_current_permissions(store: TestStore) {
         let (method, path, body) = match what {
             "is removed" => (Method::DELETE, format!("{memberships}?id={member}"), Value::Null),
             "has another role" => {
-                let change = json!({"id": member, "roleId": service.roles()[2]});
+                let change = json!({"id": member, "roleId": other});
                 (Method::PUT, memberships.to_owned(), change)
             }
             _ => {
-                let change = json!({"id": role, "permissions": ["contentGroups:read"]});
+                let change = json!({"id": role, "permissions": ["webhooks:read"]});
                 (Method::PUT, "/roles".to_owned(), change)
             }
         };

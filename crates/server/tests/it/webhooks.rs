@@ -109,6 +109,71 @@ async fn only_the_declared_events_are_accepted(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn a_webhook_names_all_its_events(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut body = webhook("tagChanged", None);
+    body["events"] = json!(["variantChanged", "tagChanged", "contentPieceAdded", "tagChanged"]);
+    service.post("/webhooks", &body).await.assert_problem(
+        400,
+        "validation",
+        &["metadata.contentGroupId"],
+    );
+    body["wholeWorkspace"] = json!(true);
+    let id = service.create("/webhooks", &body).await;
+    let shown = async || {
+        let shown = service.get(&format!("/webhooks?id={id}")).await.body;
+        (shown["event"].clone(), shown["events"].clone(), shown["wholeWorkspace"].clone())
+    };
+    let all = json!(["contentPieceAdded", "tagChanged", "variantChanged"]);
+    assert_eq!(shown().await, (json!("tagChanged"), all.clone(), json!(true)));
+    let change = async |fields: Value| {
+        let mut change = json!({"id": id});
+        change.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        service.put("/webhooks", &change).await
+    };
+    // The workspace's webhook stays one while other fields change.
+    assert_eq!(change(json!({"name": "new"})).await.status, 204);
+    assert_eq!(shown().await, (json!("tagChanged"), all, json!(true)));
+    let group = &service.home.group;
+    let narrowed = json!({"metadata": {"contentGroupId": group}});
+    assert_eq!(change(narrowed).await.status, 204);
+    assert_eq!(shown().await.2, json!(false));
+    let cleared = change(json!({"metadata": {"contentGroupId": null}})).await;
+    cleared.assert_problem(400, "validation", &["metadata.contentGroupId"]);
+    assert_eq!(change(json!({"wholeWorkspace": true})).await.status, 204);
+    assert_eq!(shown().await.2, json!(true));
+    // The event is always one of the events.
+    let events = json!({"events": ["memberAdded", "variantChanged"]});
+    assert_eq!(change(events.clone()).await.status, 204);
+    assert_eq!(shown().await, (json!("memberAdded"), events["events"].clone(), json!(true)));
+    assert_eq!(change(json!({"event": "variantChanged"})).await.status, 204);
+    assert_eq!(shown().await, (json!("variantChanged"), json!(["variantChanged"]), json!(true)));
+}
+
+#[on_both_engines]
+async fn limited_tokens_cannot_subscribe_to_events_outside_their_scope(store: TestStore) {
+    let service = Service::start(store).await;
+    let group = service.home.group.as_str();
+    let limited = service.token("webhooks:write tags:read variants:read", Some(&[group])).await;
+    let with_tags = service.token("webhooks:write tags:write", Some(&[group])).await;
+    let create = async |token: &str, body: &Value| {
+        service.send_as(token, Method::POST, "/webhooks", Some(body)).await
+    };
+    let mut whole = webhook("variantChanged", None);
+    whole["wholeWorkspace"] = json!(true);
+    create(&limited, &whole).await.assert_problem(403, "outside_group_limit", &[]);
+    assert_eq!(create(&limited, &webhook("variantChanged", Some(group))).await.status, 201);
+    let of_tags = webhook("tagChanged", Some(group));
+    create(&limited, &of_tags).await.assert_problem(403, "outside_group_limit", &[]);
+    let made = create(&with_tags, &of_tags).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    // It sees the webhook, as that is on its group, but can't direct its events elsewhere.
+    let change = json!({"id": made.id(), "url": "https://other.invalid/"});
+    let refused = service.send_as(&limited, Method::PUT, "/webhooks", Some(&change)).await;
+    refused.assert_problem(403, "outside_group_limit", &[]);
+}
+
+#[on_both_engines]
 async fn secrets_are_never_shown_and_stored_encrypted(store: TestStore) {
     let service = Service::start(store).await;
     let secrets = ["x", "a secret of some length", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"];

@@ -129,19 +129,19 @@ async fn every_change_is_one_event_with_the_resource(store: TestStore) {
     let service = Service::start(store).await;
     let (id, _) = full_piece(&service).await;
     let piece = service.get(&format!("/content-pieces?id={id}")).await.body;
-    let events = service.events_after(0).await;
-    assert_eq!(events.len(), 1, "a tag fires nothing");
-    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (1, "contentPieceAdded"));
+    let events = service.events_after(1).await;
+    assert_eq!(events.len(), 1, "the first event is that of the tag");
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (2, "contentPieceAdded"));
     assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
 
     service.put("/content-pieces", &json!({"id": id, "title": "New"})).await;
     let piece = service.get(&format!("/content-pieces?id={id}")).await.body;
-    let events = service.events_after(1).await;
-    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (2, "contentPieceUpdated"));
+    let events = service.events_after(2).await;
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (3, "contentPieceUpdated"));
     assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
 
     service.delete(&format!("/content-pieces?id={id}")).await;
-    let events = service.events_after(2).await;
-    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (3, "contentPieceRemoved"));
+    let events = service.events_after(3).await;
+    assert_eq!((events[0].sequence, events[0].event_type.as_str()), (4, "contentPieceRemoved"));
     assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
 }

@@ -113,6 +113,58 @@ async fn a_change_is_delivered_with_a_signature(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn one_webhook_receives_all_its_events(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let body = json!({"url": receiver.url, "name": "w", "event": "tagChanged",
+        "events": ["tagChanged", "contentPieceAdded"], "wholeWorkspace": true});
+    service.create("/webhooks", &body).await;
+    add_group(&service, "not sent").await;
+    service.create("/tags", &json!({"label": "News"})).await;
+    service.create("/content-pieces", &service.piece("Hello")).await;
+    let received = receiver.wait_for(2).await;
+    let types: Vec<_> = received.iter().map(|one| one.json()["type"].clone()).collect();
+    assert!(types.contains(&json!("tagChanged")), "{types:?}");
+    assert!(types.contains(&json!("contentPieceAdded")), "{types:?}");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(receiver.count(), 2);
+}
+
+#[on_both_engines]
+async fn both_secrets_sign_for_a_day_after_a_rotation(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded",
+        "secret": "first"});
+    let webhook = service.create("/webhooks", &body).await;
+    let sent = async |count: usize| {
+        add_group(&service, "News").await;
+        let received = receiver.wait_for(count).await.swap_remove(count - 1);
+        let time: i64 = received.field("webhook-timestamp").parse().unwrap();
+        let (id, signatures) = (received.field("webhook-id"), received.field("webhook-signature"));
+        ["first", "second", "third"].map(|secret| {
+            signature::is_signed(secret.as_bytes(), id, time, &received.body, signatures)
+        })
+    };
+    let rotate = async |secret: &str| {
+        let body = json!({"id": webhook, "secret": secret});
+        assert_eq!(service.post("/webhooks/rotate-secret", &body).await.status, 204);
+    };
+    assert_eq!(sent(1).await, [true, false, false]);
+    rotate("second").await;
+    assert_eq!(sent(2).await, [true, true, false]);
+    // A repeated request keeps the previous secret.
+    rotate("second").await;
+    assert_eq!(sent(3).await, [true, true, false]);
+    service.advance_clock(HOUR * 23);
+    assert_eq!(sent(4).await, [true, true, false]);
+    service.advance_clock(HOUR);
+    assert_eq!(sent(5).await, [false, true, false]);
+    rotate("third").await;
+    assert_eq!(sent(6).await, [false, true, true]);
+}
+
+#[on_both_engines]
 async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
     let service = start(store).await;
     let receiver = Receiver::start(Behaviour::Status(500)).await;

@@ -8,7 +8,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::FAN_OUT_TIMEOUT;
-use super::workspace::{CheckResult, GroupModel, PieceModel, WorkspaceModel, column, text};
+use super::workspace::{
+    CheckResult, GroupModel, PieceModel, WorkspaceModel, column, is_of_groups, text,
+};
 
 impl WorkspaceModel<'_> {
     /// Checks that the service's state equals the model's.
@@ -137,11 +139,10 @@ impl WorkspaceModel<'_> {
             .unwrap()
             .iter()
             .map(|one| (one["sequence"].as_i64().unwrap(), text(&one["type"])))
-            .filter(|(_, event)| !event.starts_with("member"))
             .collect();
         let expected: Vec<_> = (1..)
             .zip(&self.events)
-            .filter(|(_, one)| !one.event.starts_with("member"))
+            .filter(|(_, one)| is_of_groups(one.event))
             .filter_map(|(number, one)| {
                 Some((number, one.seen(Some(&self.first_group))?.to_owned()))
             })

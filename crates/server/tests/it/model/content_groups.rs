@@ -62,8 +62,12 @@ impl WorkspaceModel<'_> {
         let (id, name) = (self.pick_group(group), format!("group {name}"));
         let expected = if self.group(&id).is_some() { 204 } else { 404 };
         self.put("/content-groups", &json!({"id": id, "name": name}), expected).await?;
-        if let Some(group) = self.groups.iter_mut().find(|one| one.id == id) {
+        if let Some(group) = self.groups.iter_mut().find(|one| one.id == id)
+            && group.name != name
+        {
             group.name = name;
+            let path = self.path(&id);
+            self.record_event("contentGroupChanged", &id, Some(path.clone()), Some(path));
         }
         Ok(())
     }

@@ -9,7 +9,9 @@ impl WorkspaceModel<'_> {
     pub(super) async fn make_tag(&mut self, label: u8) -> CheckResult {
         let label = format!("tag {label}");
         let made = self.post("/tags", &json!({"label": label}), 201).await?;
-        self.tags.push((text(&made["id"]), label));
+        let id = text(&made["id"]);
+        self.record_event("tagChanged", &id, None, None);
+        self.tags.push((id, label));
         Ok(())
     }
 
@@ -17,8 +19,11 @@ impl WorkspaceModel<'_> {
         let (id, label) = (self.pick_tag(tag), format!("tag {label}"));
         let expected = if self.has_tags(std::slice::from_ref(&id)) { 204 } else { 404 };
         self.put("/tags", &json!({"id": id, "label": label}), expected).await?;
-        if let Some((_, known)) = self.tags.iter_mut().find(|(known, _)| *known == id) {
+        if let Some((_, known)) = self.tags.iter_mut().find(|(known, _)| *known == id)
+            && *known != label
+        {
             *known = label;
+            self.record_event("tagChanged", &id, None, None);
         }
         Ok(())
     }
@@ -35,6 +40,7 @@ impl WorkspaceModel<'_> {
                     tags.retain(|tag| *tag != id);
                 }
             }
+            self.record_event("tagChanged", &id, None, None);
             self.deleted.push(id);
         }
         Ok(())
@@ -46,7 +52,9 @@ impl WorkspaceModel<'_> {
         let body = json!({"key": key, "label": "a variant"});
         let made = self.post("/variants", &body, if taken { 409 } else { 201 }).await?;
         if !taken {
-            self.variants.push((text(&made["id"]), key));
+            let id = text(&made["id"]);
+            self.record_event("variantChanged", &id, None, None);
+            self.variants.push((id, key));
         }
         Ok(())
     }
@@ -60,6 +68,7 @@ impl WorkspaceModel<'_> {
             for piece in &mut self.pieces {
                 piece.overrides.remove(&id);
             }
+            self.record_event("variantChanged", &id, None, None);
             self.deleted.push(id);
         }
         Ok(())

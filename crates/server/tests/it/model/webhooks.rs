@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::steps::Choice;
-use super::workspace::{CheckResult, WebhookModel, WorkspaceModel, text};
+use super::workspace::{CheckResult, WebhookModel, WorkspaceModel, is_of_groups, text};
 
-const EVENTS: [&str; 9] = [
+const EVENTS: [&str; 12] = [
     "contentPieceAdded",
     "contentPieceUpdated",
     "contentPieceRemoved",
@@ -15,23 +15,33 @@ const EVENTS: [&str; 9] = [
     "memberInvited",
     "memberAdded",
     "memberRemoved",
+    "contentGroupChanged",
+    "tagChanged",
+    "variantChanged",
 ];
 
 impl WorkspaceModel<'_> {
     pub(super) async fn make_webhook(&mut self, event: u8, group: Option<Choice>) -> CheckResult {
-        let event = EVENTS[usize::from(event) % EVENTS.len()];
+        // The upper half of the numbers also names the next event.
+        let (place, several) = (usize::from(event), event >= 128);
+        let event = EVENTS[place % EVENTS.len()];
+        let mut events = vec![event];
+        events.extend(several.then(|| EVENTS[(place + 1) % EVENTS.len()]));
         let group = group.map(|pick| self.pick_group(pick));
         let known = group.as_ref().is_none_or(|group| self.group(group).is_some());
-        let right = known && (group.is_some() || !event.starts_with("contentPiece"));
-        let mut body = json!({"url": "http://127.0.0.1:9/", "name": "w", "event": event});
+        let needs_group = events.iter().any(|event| event.starts_with("contentPiece"));
+        let whole = several && group.is_none();
+        let right = known && (group.is_some() || whole || !needs_group);
+        let mut body = json!({"url": "http://127.0.0.1:9/", "name": "w", "event": event,
+            "events": events, "wholeWorkspace": whole || group.is_none() && !needs_group});
         if let Some(group) = &group {
             body["metadata"] = json!({"contentGroupId": group});
         }
         let made = self.post("/webhooks", &body, if right { 201 } else { 400 }).await?;
         if right {
             let id = text(&made["id"]);
-            let group = group.filter(|_| !event.starts_with("member"));
-            self.webhooks.push(WebhookModel { id, event, group, enabled: true, gets: Vec::new() });
+            let group = group.filter(|_| events.iter().any(|event| is_of_groups(event)));
+            self.webhooks.push(WebhookModel { id, events, group, enabled: true, gets: Vec::new() });
         }
         Ok(())
     }

@@ -58,11 +58,16 @@ pub(super) struct MemberModel {
 #[derive(Debug, Clone)]
 pub(super) struct WebhookModel {
     pub(super) id: String,
-    pub(super) event: &'static str,
+    pub(super) events: Vec<&'static str>,
     pub(super) group: Option<String>,
     pub(super) enabled: bool,
     /// The sequence numbers of the events that it receives.
     pub(super) gets: Vec<i64>,
+}
+
+/// Returns true if a scope of groups limits the event.
+pub(super) fn is_of_groups(event: &str) -> bool {
+    event.starts_with("content")
 }
 
 /// An event in the model.
@@ -79,7 +84,7 @@ impl ModelEvent {
     /// Returns the event's type as seen in the scope of a group and its subtree, or of the whole
     /// workspace for `None`.
     pub(super) fn seen(&self, group: Option<&str>) -> Option<&'static str> {
-        let Some(group) = group.filter(|_| !self.event.starts_with("member")) else {
+        let Some(group) = group.filter(|_| is_of_groups(self.event)) else {
             return Some(self.event);
         };
         let holds = |path: &Option<Vec<String>>| {
@@ -240,7 +245,8 @@ impl<'s> WorkspaceModel<'s> {
         let new = ModelEvent { event, id: id.to_owned(), before, after };
         let number = self.events.len() as i64 + 1;
         for webhook in &mut self.webhooks {
-            if new.seen(webhook.group.as_deref()) == Some(webhook.event) {
+            let seen = new.seen(webhook.group.as_deref());
+            if seen.is_some_and(|seen| webhook.events.contains(&seen)) {
                 webhook.gets.push(number);
             }
         }
