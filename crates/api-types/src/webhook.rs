@@ -131,8 +131,8 @@ body! {
         /// A short description.
         description: optional ShortText = "Starts a build when a post appears.",
         metadata: optional WebhookMetadata,
-        /// All events to send. An `event` that is not among them becomes the first of them. A change
-        /// of `event` alone makes it the only one.
+        /// All events to send. An `event` that is not among them becomes the first of them. A
+        /// change of `event` alone makes it the only one.
         events: required EventTypes,
         /// True removes the group, so that the events of the whole workspace are sent.
         whole_workspace: required bool = false,

@@ -22,8 +22,8 @@ pub(super) fn bodies() -> Vec<(String, Value)> {
     EventType::ALL.iter().map(|event| (body_name(*event), envelope(*event))).collect()
 }
 
-/// Adds the schemas of the data that differ from the resource: of pieces, with the key of the changed
-/// variant, and of tags and variants, with the kind of the change.
+/// Adds the schemas of the data that differ from the resource: of pieces, with the key of the
+/// changed variant, and of tags and variants, with the kind of the change.
 pub(super) fn add_event_data(schemas: &mut Value) {
     let mut data = schemas["ContentPiece"].clone();
     data["properties"]["variant"] = json!({

@@ -34,7 +34,8 @@ struct Parameters {
 
 /// List events
 ///
-/// Returns the workspace's events as webhooks receive them, in the order of `sequence`. A token sees the events of resources that it may read. A token limited to groups
+/// Returns the workspace's events as webhooks receive them, oldest first and without a gap in
+/// `sequence`. A token sees the events of resources that it may read. A token limited to groups
 /// sees the events within these groups, as seen in its scope. Events are kept for 30 days.
 ///
 /// With `Accept: text/event-stream` the response is a stream of server-sent events that stays open.
