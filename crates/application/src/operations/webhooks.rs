@@ -283,8 +283,8 @@ async fn delete_in(
     Ok(())
 }
 
-/// Checks the group of a webhook: the events may require one or `wholeWorkspace`, and a limited token
-/// must see it.
+/// Checks the group of a webhook: the events may require one or `wholeWorkspace`, and a limited
+/// token must see it.
 async fn check_group(
     tx: &WriteTx<'_>,
     actor: &Authentication,

@@ -207,7 +207,8 @@ pub async fn find_sealed_secret(
     Ok(tx.find(sql, params![workspace, id], |row| row.get(0)).await?.flatten())
 }
 
-/// Replaces the encrypted secret of a webhook. The previous one also signs deliveries until `until`.
+/// Replaces the encrypted secret of a webhook. The previous one also signs deliveries until
+/// `until`.
 pub async fn rotate_secret(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
