@@ -47,6 +47,9 @@ pub(super) fn add(schemas: &mut Value) {
 
     webhook["properties"]["enabled"]["default"] = true.into();
 
+    // A new webhook may have an empty secret, which counts as none.
+    schemas["WebhookSecretRotation"]["properties"]["secret"]["minLength"] = 1.into();
+
     // All form fields are strings, unknown ones included.
     schemas["InviteForm"]["additionalProperties"] = json!({"type": "string"});
 }

@@ -299,7 +299,9 @@ impl OperationContext<'_> {
                     "minimal": {"value": self.created(resource)},
                     "representation": {"value": examples::example_of(resource, self.schemas)},
                 });
-            } else if let Some(body) = answer["content"].get_mut(JSON) {
+            } else if let Some(body) =
+                answer.get_mut("content").and_then(|content| content.get_mut(JSON))
+            {
                 self.add_example(body);
                 if self.method != "post" {
                     remove_creation_only_fields(&mut body["example"]);
