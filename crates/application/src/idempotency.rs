@@ -67,6 +67,11 @@ impl CreatedResponse {
         Self { status: CreatedStatus::Accepted, ..Self::new(body, None) }
     }
 
+    /// Creates a response without a body, with the status "completed".
+    pub fn completed() -> Self {
+        Self { status: CreatedStatus::Completed, ..Self::new(String::new(), None) }
+    }
+
     /// Adds the location of the resource.
     pub fn with_location(self, path: &str, id: impl ToString) -> Self {
         Self { location: Some(format!("{path}?id={}", id.to_string())), ..self }
@@ -78,13 +83,14 @@ impl CreatedResponse {
     }
 }
 
-/// The status: created, or accepted for processing in the background.
+/// The status: created, accepted for processing in the background, or completed without a resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum CreatedStatus {
     #[default]
     Created,
     Accepted,
+    Completed,
 }
 
 /// Builds the response from the created resource.

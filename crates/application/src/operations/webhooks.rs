@@ -94,13 +94,15 @@ pub async fn rotate_secret(
     caller: &Caller,
     id: WebhookId,
     secret: WebhookSecret,
-) -> Result<(), Error> {
+    request: IdempotentRequest,
+    respond: Respond<()>,
+) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
+    let rotate = async move |tx: &WriteTx<'_>| {
         let key = own.service().key();
         rotate_secret_in(tx, own.environment(), key, own.token(), id, &secret).await
     };
-    caller.write("webhooks.rotate_secret", write).await
+    idempotency::create(caller, "webhooks.rotate_secret", request, None, rotate, respond).await
 }
 
 /// Deletes a webhook.
@@ -142,10 +144,7 @@ async fn create_in(
         dropped: 0,
         version: 1,
     };
-    if !webhook.events.contains(webhook.event) {
-        let invalid = Invalid::new("required", "must contain the value of event");
-        return Err(Rejection::of_field("events", &invalid).into());
-    }
+    check_contains(&webhook.events, webhook.event)?;
     check_may_see(actor, &webhook.events)?;
     check_group(tx, actor, &webhook, None, new.whole_workspace).await?;
     let sealed = new
@@ -224,16 +223,25 @@ fn changed_events(
     match (change.event, &change.events) {
         (None, None) => Ok((before.event, before.events.clone())),
         (Some(event), None) => Ok((event, EventTypes::new([event]))),
-        (Some(event), Some(events)) if !events.contains(event) => {
-            let invalid = Invalid::new("required", "must contain the value of event");
-            Err(Rejection::of_field("events", &invalid).into())
+        (Some(event), Some(events)) => {
+            check_contains(events, event)?;
+            Ok((event, events.clone()))
         }
-        (event, Some(events)) => {
-            let event = event.or(Some(before.event)).filter(|&event| events.contains(event));
-            let first = events.as_slice().first().copied();
-            Ok((event.or(first).unwrap_or(before.event), events.clone()))
+        (None, Some(events)) => {
+            let kept = Some(before.event).filter(|&event| events.contains(event));
+            let event = kept.or(events.as_slice().first().copied());
+            Ok((event.unwrap_or(before.event), events.clone()))
         }
     }
+}
+
+/// Rejects events that lack the first one.
+fn check_contains(events: &EventTypes, event: EventType) -> Result<(), Error> {
+    if events.contains(event) {
+        return Ok(());
+    }
+    let invalid = Invalid::new("required", "must contain the value of event");
+    Err(Rejection::of_field("events", &invalid).into())
 }
 
 /// The milliseconds for which the previous secret also signs deliveries after a rotation.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::extract::prefer::Prefer;
 use crate::respond::entity_tag::entity_tag;
 use crate::respond::response::{
-    CONVERSION_WARNINGS, MinimalBody, with_json, with_preference_applied,
+    CONVERSION_WARNINGS, MinimalBody, no_content, with_json, with_preference_applied,
 };
 
 /// The header of a replayed response.
@@ -68,11 +68,12 @@ pub(crate) fn accepted(id: impl ToString) -> CreatedResponse {
 
 /// Builds the HTTP response.
 pub(crate) fn respond(created: CreatedResponse) -> Response {
-    let status = match created.status {
-        CreatedStatus::Created => StatusCode::CREATED,
-        CreatedStatus::Accepted => StatusCode::ACCEPTED,
+    let body = created.body.into_bytes().into();
+    let mut response = match created.status {
+        CreatedStatus::Created => with_json(StatusCode::CREATED, body),
+        CreatedStatus::Accepted => with_json(StatusCode::ACCEPTED, body),
+        CreatedStatus::Completed => no_content(),
     };
-    let mut response = with_json(status, created.body.into_bytes().into());
     if created.etag.is_some() {
         response = with_preference_applied(response);
     }

@@ -2,11 +2,10 @@
 
 mod warning;
 
-use galley_api_types::request::{RequestBody, ResourceId};
 use galley_api_types::webhook::{
     NewWebhook, WebhookBody, WebhookChange, WebhookSecretRotation, WebhookToRecover, WebhookToTest,
 };
-use galley_application::Error;
+use galley_application::CreatedResponse;
 use galley_application::operations::deliveries;
 use galley_application::operations::webhooks::{self, WebhookUpdateResult};
 use galley_domain::webhook::{Webhook, WebhookSecret};
@@ -14,8 +13,7 @@ use galley_domain::{DeliveryId, Invalid, WebhookId};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::{ReadWebhooks, WriteWebhooks};
-use crate::extract::body::JsonBody;
-use crate::extract::{pagination, request};
+use crate::extract::pagination;
 use crate::respond::response::MinimalBody;
 use crate::routes::prelude::*;
 use crate::routes::webhooks::warning::warning;
@@ -143,15 +141,12 @@ pub(crate) async fn update(
 )]
 pub(crate) async fn rotate_secret(
     actor: Actor<WriteWebhooks>,
-    JsonBody { mut fields, .. }: JsonBody,
+    request: ActionRequest<WebhookSecretRotation>,
 ) -> Result<Response, Problem> {
-    let id = WebhookId::parse_id(&mut fields);
-    let rotation = WebhookSecretRotation::parse(&mut fields);
-    let both = id.and_then(|id| rotation.map(|rotation| (id, rotation)));
-    let (id, rotation) = request::finish(actor.caller(), fields, both).await?;
-    let id = id.ok_or_else(Error::not_found)?;
-    webhooks::rotate_secret(actor.caller(), id, rotation.secret).await?;
-    Ok(response::no_content())
+    let (id, WebhookSecretRotation { secret }, request) = request.parse(actor.caller()).await?;
+    let respond = Respond::new(|(): &()| CreatedResponse::completed());
+    let rotated = webhooks::rotate_secret(actor.caller(), id, secret, request, respond);
+    Ok(created::respond(rotated.await?))
 }
 
 /// Delete a webhook
