@@ -210,3 +210,15 @@ fn without_groups_above(data: &str, groups: &[ContentGroupId]) -> Option<String>
     ancestors.drain(..first);
     Some(group.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_feed_accepts_the_permission_of_every_event() {
+        for event in EventType::ALL {
+            assert!(READ_PERMISSIONS.contains(&event.permission()), "{}", event.as_str());
+        }
+    }
+}

@@ -23,17 +23,35 @@ pub mod webhook_access;
 pub mod webhooks;
 pub mod workspace;
 
-use galley_domain::EventId;
+use galley_api_types::event_envelope::{ChangeKind, ChangedResource};
 use galley_domain::event::ResourceChange;
-use galley_storage::event_append::NewEvent;
+use galley_domain::{EventId, WorkspaceId};
+use galley_storage::WriteTx;
+use galley_storage::event_append::{self, NewEvent};
+use serde::Serialize;
 
 use crate::environment::Environment;
+use crate::error::Error;
 
 /// Returns the version of a resource that is restored with its id. The resource may have existed
 /// here before and been deleted. Versions count changes, so no earlier version was as high, and no
 /// client's `If-Match` matches this one.
 pub fn restored_version(environment: &Environment) -> i64 {
     environment.now().ms()
+}
+
+/// Appends the event of any change of a resource.
+async fn append_change(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    change: ResourceChange,
+    resource: impl Serialize,
+    kind: ChangeKind,
+) -> Result<(), Error> {
+    let data = ChangedResource::json(resource, kind);
+    let changed = event(environment, change, data, None);
+    Ok(event_append::append(tx, workspace, [changed], environment.now()).await?)
 }
 
 /// Creates an event to store with the change.

@@ -1,17 +1,17 @@
 //! Tags. Each of their changes emits the event `tagChanged`.
 
-use galley_api_types::event_envelope::{ChangeKind, ChangedResource};
+use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::tag::{NewTag, TagBody, TagChange};
+use galley_domain::TagId;
 use galley_domain::event::ResourceChange;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_domain::{TagId, WorkspaceId};
-use galley_storage::{IdPage, Tx, WriteTx, event_append, tags};
+use galley_storage::{IdPage, Tx, WriteTx, tags};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::event;
+use crate::operations::append_change;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
@@ -62,7 +62,8 @@ pub async fn update(
         if tag != before {
             tag.version += 1;
             tags::update(tx, workspace, &tag).await?;
-            append_event(tx, &environment, workspace, &tag, ChangeKind::Updated).await?;
+            let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
+            append_change(tx, &environment, workspace, event, body, ChangeKind::Updated).await?;
         }
         Ok(tag)
     };
@@ -81,7 +82,8 @@ pub async fn delete(
         let tag = found.ok_or_else(Error::not_found)?;
         expected.check_version(tag.version)?;
         tags::delete(tx, workspace, id).await?;
-        append_event(tx, &environment, workspace, &tag, ChangeKind::Removed).await
+        let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
+        append_change(tx, &environment, workspace, event, body, ChangeKind::Removed).await
     };
     caller.write("tags.delete", write).await
 }
@@ -97,19 +99,7 @@ pub async fn create_in(
     let id = TagId::new(environment.new_id());
     let tag = Tag { id, label: label.clone(), color, version: 1 };
     tags::insert(tx, scope.workspace, &tag, environment.now()).await?;
-    append_event(tx, environment, scope.workspace, &tag, ChangeKind::Added).await?;
+    let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
+    append_change(tx, environment, scope.workspace, event, body, ChangeKind::Added).await?;
     Ok(tag)
-}
-
-/// Appends the event of a change.
-async fn append_event(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    tag: &Tag,
-    change: ChangeKind,
-) -> Result<(), Error> {
-    let data = ChangedResource::json(TagBody::from(tag), change);
-    let changed = event(environment, ResourceChange::TagChanged, data, None);
-    Ok(event_append::append(tx, workspace, [changed], environment.now()).await?)
 }

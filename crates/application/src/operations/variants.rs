@@ -1,19 +1,17 @@
 //! Variants. Each of their changes emits the event `variantChanged`.
 
-use galley_api_types::event_envelope::{ChangeKind, ChangedResource};
+use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::variant::{NewVariant, VariantBody, VariantChange};
 use galley_domain::event::ResourceChange;
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{VariantId, WorkspaceId};
-use galley_storage::{
-    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, event_append, variants,
-};
+use galley_storage::{Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, variants};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::event;
+use crate::operations::append_change;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -66,7 +64,8 @@ pub async fn update(
         if variant != before {
             variant.version += 1;
             variants::update(tx, workspace, &variant).await.map_err(map_taken_key)?;
-            append_event(tx, &environment, workspace, &variant, ChangeKind::Updated).await?;
+            let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
+            append_change(tx, &environment, workspace, event, body, ChangeKind::Updated).await?;
         }
         Ok(variant)
     };
@@ -85,7 +84,8 @@ pub async fn delete(
         let variant = found.ok_or_else(Error::not_found)?;
         expected.check_version(variant.version)?;
         variants::delete(tx, workspace, id).await?;
-        append_event(tx, &environment, workspace, &variant, ChangeKind::Removed).await
+        let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
+        append_change(tx, &environment, workspace, event, body, ChangeKind::Removed).await
     };
     caller.write("variants.delete", write).await
 }
@@ -102,21 +102,9 @@ pub async fn create_in(
     let variant = Variant { id, key, label, description, version: 1 };
     let inserted = variants::insert(tx, workspace, &variant, environment.now()).await;
     inserted.map_err(map_taken_key)?;
-    append_event(tx, environment, workspace, &variant, ChangeKind::Added).await?;
+    let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
+    append_change(tx, environment, workspace, event, body, ChangeKind::Added).await?;
     Ok(variant)
-}
-
-/// Appends the event of a change.
-async fn append_event(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    variant: &Variant,
-    change: ChangeKind,
-) -> Result<(), Error> {
-    let data = ChangedResource::json(VariantBody::from(variant), change);
-    let changed = event(environment, ResourceChange::VariantChanged, data, None);
-    Ok(event_append::append(tx, workspace, [changed], environment.now()).await?)
 }
 
 /// Returns the variant that a request for pieces names, if any.
