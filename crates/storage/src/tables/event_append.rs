@@ -166,6 +166,9 @@ struct CandidateWebhook {
     id: String,
     events: EventTypes,
     group: Option<ContentGroupId>,
+    /// True if the webhook was disabled with its group. It still receives the events of the
+    /// deletion, but no others.
+    group_deleted: bool,
 }
 
 impl CandidateWebhook {
@@ -175,6 +178,7 @@ impl CandidateWebhook {
         let scope =
             if group.is_empty() { EventScope::Workspace } else { EventScope::Groups(group) };
         self.events.contains(event_type)
+            && (event_type.is_of_groups() || !self.group_deleted)
             && self.workspace == event.appended.workspace
             && event.occurrence.as_seen_in(scope) == Some(event_type)
     }
@@ -287,11 +291,14 @@ async fn candidates(
         format!(" AND (h.content_group_id IS NULL OR {listed})")
     };
     let sql = format!(
-        "SELECT h.workspace_id, h.id, h.events, h.content_group_id FROM webhooks h
+        "SELECT h.workspace_id, h.id, h.events, h.content_group_id,
+            COALESCE(h.disabled_reason, '') = 'group_deleted'
+         FROM webhooks h
          WHERE {of_types}{of_workspaces}{on_groups}"
     );
-    let read =
-        |row: &Row<'_>| Ok(read_row!(row, 0 => CandidateWebhook { workspace, id, events, group }));
+    let read = |row: &Row<'_>| {
+        Ok(read_row!(row, 0 => CandidateWebhook { workspace, id, events, group, group_deleted }))
+    };
     let mut found = tx.query(&sql, &params, read).await?;
     found.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(found)

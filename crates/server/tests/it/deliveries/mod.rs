@@ -7,9 +7,10 @@ use std::time::Duration;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::{ServerLimits, signature};
 use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Service, TestResponse};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -118,7 +119,7 @@ async fn one_webhook_receives_all_its_events(store: TestStore) {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let body = json!({"url": receiver.url, "name": "w", "event": "tagChanged",
         "events": ["tagChanged", "contentPieceAdded"], "wholeWorkspace": true});
-    service.create("/webhooks", &body).await;
+    let webhook = service.create("/webhooks", &body).await;
     add_group(&service, "not sent").await;
     service.create("/tags", &json!({"label": "News"})).await;
     service.create("/content-pieces", &service.piece("Hello")).await;
@@ -126,8 +127,34 @@ async fn one_webhook_receives_all_its_events(store: TestStore) {
     let types: Vec<_> = received.iter().map(|one| one.json()["type"].clone()).collect();
     assert!(types.contains(&json!("tagChanged")), "{types:?}");
     assert!(types.contains(&json!("contentPieceAdded")), "{types:?}");
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(receiver.count(), 2);
+    // Deliveries are created in the order of events, so one of the group would be listed.
+    wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+}
+
+#[on_both_engines]
+async fn a_deleted_group_ends_all_events_of_its_webhook(store: TestStore) {
+    let service = start(store).await;
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let group = add_group(&service, "watched").await;
+    let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupRemoved",
+        "events": ["contentGroupRemoved", "tagChanged"], "metadata": {"contentGroupId": group}});
+    let webhook = service.create("/webhooks", &body).await;
+    service.create("/tags", &json!({"label": "sent"})).await;
+    assert_eq!(service.delete(&format!("/content-groups?id={group}")).await.status, 204);
+    service.create("/tags", &json!({"label": "not sent"})).await;
+    // A later event of another webhook shows that the tag's event was matched before.
+    let other = Receiver::start(Behaviour::Status(200)).await;
+    create_group_webhook(&service, &other).await;
+    add_group(&service, "other").await;
+    other.wait_for(1).await;
+    let listed = wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+    let types: Vec<_> = listed.iter().map(|one| &one["event"]).collect();
+    assert_eq!(types, ["contentGroupRemoved", "tagChanged"]);
+    let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+    assert_eq!(
+        (&shown["enabled"], &shown["disabledReason"]),
+        (&json!(false), &json!("group_deleted"))
+    );
 }
 
 #[on_both_engines]
@@ -160,8 +187,20 @@ async fn both_secrets_sign_for_a_day_after_a_rotation(store: TestStore) {
     assert_eq!(sent(4).await, [true, true, false]);
     service.advance_clock(HOUR);
     assert_eq!(sent(5).await, [false, true, false]);
-    rotate("third").await;
+    let third = json!({"id": webhook, "secret": "third"});
+    let rotate_once = async || {
+        let request = service.request(Method::POST, "/webhooks/rotate-secret");
+        let request = request.bearer_auth(&service.home.token).header("idempotency-key", "k");
+        TestResponse::of(request.json(&third)).await
+    };
+    assert_eq!(rotate_once().await.status, 204);
     assert_eq!(sent(6).await, [false, true, true]);
+    // A late repeat with a key does not bring back an older secret.
+    rotate("fourth").await;
+    let repeated = rotate_once().await;
+    assert_eq!((repeated.status.as_u16(), repeated.header("idempotency-replayed")), (204, "true"));
+    rotate("fourth").await;
+    assert_eq!(sent(7).await, [false, false, true]);
 }
 
 #[on_both_engines]
@@ -170,6 +209,10 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
     let receiver = Receiver::start(Behaviour::Status(500)).await;
     let webhook = create_group_webhook(&service, &receiver).await;
     add_group(&service, "News").await;
+    // Its sample is sent after the queue of the first webhook was scanned.
+    let other = Receiver::start(Behaviour::Status(200)).await;
+    let barrier = create_group_webhook(&service, &other).await;
+    let mut due = 0;
     let pauses = [1, 5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     for (made, pause) in (1..).zip(pauses) {
         let delivery = wait_for_attempts(&service, &webhook, made).await;
@@ -179,6 +222,8 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
             galley_domain::Timestamp::parse_iso8601(text).unwrap().ms()
         };
         let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
+        assert!(started >= due, "{made}: {started} is before {due}");
+        due = ms(&delivery["nextAttemptAt"]);
         let waits = ms(&delivery["nextAttemptAt"]) - started;
         assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
         // No attempt is early, even if the queue is checked. The clock also advances by itself, so
@@ -186,7 +231,9 @@ async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
         if pause > 1 {
             service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
             wake_dispatcher(&service, &webhook).await;
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            let samples = other.count();
+            service.post("/webhooks/test", &json!({"id": barrier})).await;
+            other.wait_for(samples + 1).await;
             assert_eq!(receiver.count(), made, "early");
         }
         service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
