@@ -283,7 +283,9 @@ async fn candidates(
     let mut params = Vec::new();
     let of_workspaces = in_list("h.workspace_id", workspaces.iter().copied(), &mut params);
     let of_types = webhooks::has_one_of(types.as_slice().iter().copied());
-    let on_groups = if groups.is_empty() || groups.len() > GROUP_FILTER_LIMIT {
+    // A group has no effect on the other events.
+    let are_of_groups = types.as_slice().iter().all(|event| event.is_of_groups());
+    let on_groups = if !are_of_groups || groups.len() > GROUP_FILTER_LIMIT {
         String::new()
     } else {
         let listed = in_list("h.content_group_id", groups.iter().copied(), &mut params);

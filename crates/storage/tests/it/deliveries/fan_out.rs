@@ -86,6 +86,28 @@ async fn webhooks_of_a_group_receive_events_that_follow_thousands_of_other_group
 }
 
 #[on_both_engines]
+async fn a_tag_event_reaches_webhooks_of_other_groups_than_its_transaction(store: TestStore) {
+    let open = OpenStore::new(store).await;
+    let (workspace, other) = (open.workspace, ContentGroupId::new(id()));
+    webhook_for(&open, EventType::TagChanged, Some(other)).await;
+    let path = GroupPath::new(vec![open.group]);
+    let new = |occurrence| NewEvent {
+        id: EventId::new(id()),
+        occurrence,
+        data: "{}".to_owned(),
+        data_before: None,
+        custom_data_of: None,
+    };
+    let events = [new(ResourceChange::TagChanged), new(ResourceChange::PieceAdded(path))];
+    let append = async move |tx: &WriteTx<'_>| {
+        event_append::append(tx, workspace, events.clone(), NOW).await
+    };
+    write(&open.database, append).await;
+    while expand(&open, 7).await {}
+    assert_eq!(open.count("deliveries").await, 1);
+}
+
+#[on_both_engines]
 async fn growing_tables_are_read_by_the_right_index(store: TestStore) {
     const ROUNDS: i64 = 150;
     const WEBHOOKS: i64 = 40;
