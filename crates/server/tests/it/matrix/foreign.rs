@@ -151,8 +151,10 @@ async fn add_own_ids(ids: &mut Placeholders, service: &Service) -> Vec<String> {
     kept
 }
 
+/// Returns a disabled webhook, as its attempts would add statements.
 fn webhook_named(name: &str) -> Value {
-    json!({"url": "https://hooks.invalid/", "name": name, "event": "memberAdded"})
+    json!({"url": "https://hooks.invalid/", "name": name, "event": "memberAdded",
+        "enabled": false})
 }
 
 /// Adds parts of bodies, without their braces.
