@@ -111,7 +111,7 @@ body! {
         /// 64 bytes. It is never shown.
         secret: optional WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         metadata: optional WebhookMetadata,
-        /// All events to send, including `event`. Without it, only `event` is sent.
+        /// Further events to send, besides `event`.
         events: optional EventTypes,
         /// True if no group limits the events. Events of pieces require this or a group.
         whole_workspace: optional bool = false,
@@ -131,8 +131,8 @@ body! {
         /// A short description.
         description: optional ShortText = "Starts a build when a post appears.",
         metadata: optional WebhookMetadata,
-        /// All events to send. An `event` that is not among them becomes the first of them. A
-        /// change of `event` alone makes it the only one.
+        /// All events to send. If the present `event` is not among them, the first of them takes
+        /// its place. A change of `event` alone makes it the only one.
         events: required EventTypes,
         /// True removes the group, so that the events of the whole workspace are sent.
         whole_workspace: required bool = false,

@@ -135,7 +135,7 @@ async fn create_in(
         name: new.name.clone(),
         description: new.description.clone(),
         event: new.event,
-        events: new.events.clone().unwrap_or_else(|| EventTypes::new([new.event])),
+        events: with_event(new.events.as_ref(), new.event),
         content_group_id: new.metadata.and_then(|metadata| metadata.content_group_id).flatten(),
         extension: actor.extension.clone(),
         enabled,
@@ -144,7 +144,7 @@ async fn create_in(
         dropped: 0,
         version: 1,
     };
-    check_contains(&webhook.events, webhook.event)?;
+    check_whole_workspace(&webhook, new.whole_workspace)?;
     check_may_see(actor, &webhook.events)?;
     check_group(tx, actor, &webhook, None, new.whole_workspace).await?;
     let sealed = new
@@ -174,7 +174,10 @@ async fn update_in(
     webhook.url = change.url.clone().unwrap_or(webhook.url);
     webhook.name = change.name.clone().unwrap_or(webhook.name);
     webhook.description = change.description.clone().unwrap_or(webhook.description);
-    (webhook.event, webhook.events) = changed_events(&webhook, change)?;
+    webhook.event = changed_event(&before, change);
+    if change.event.is_some() || change.events.is_some() {
+        webhook.events = with_event(change.events.as_ref(), webhook.event);
+    }
     webhook.content_group_id = match (change.content_group_id(), change.whole_workspace) {
         (None, Some(true)) => None,
         (group, _) => group.unwrap_or(webhook.content_group_id),
@@ -190,17 +193,14 @@ async fn update_in(
         }
         _ => {}
     }
-    let is_whole = webhook.content_group_id.is_none();
-    if webhook == before && change.whole_workspace.is_none_or(|whole| whole == is_whole) {
+    check_whole_workspace(&webhook, change.whole_workspace)?;
+    if webhook == before {
         return Ok(WebhookUpdateResult { webhook, has_new_url: false });
     }
     // The new address would receive the event that the webhook sends already.
     check_may_see(actor, &before.events)?;
     check_may_see(actor, &webhook.events)?;
     check_group(tx, actor, &webhook, Some(&before), change.whole_workspace).await?;
-    if webhook == before {
-        return Ok(WebhookUpdateResult { webhook, has_new_url: false });
-    }
     webhook.version += 1;
     let has_new_url = webhook.url != before.url;
     let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
@@ -215,33 +215,34 @@ async fn update_in(
     Ok(WebhookUpdateResult { webhook, has_new_url })
 }
 
-/// Returns the event and all events of a webhook after a change.
-fn changed_events(
-    before: &Webhook,
-    change: &WebhookChange,
-) -> Result<(EventType, EventTypes), Error> {
-    match (change.event, &change.events) {
-        (None, None) => Ok((before.event, before.events.clone())),
-        (Some(event), None) => Ok((event, EventTypes::new([event]))),
-        (Some(event), Some(events)) => {
-            check_contains(events, event)?;
-            Ok((event, events.clone()))
-        }
-        (None, Some(events)) => {
-            let kept = Some(before.event).filter(|&event| events.contains(event));
-            let event = kept.or(events.as_slice().first().copied());
-            Ok((event.unwrap_or(before.event), events.clone()))
-        }
-    }
+/// Returns all events of a webhook: the named ones, and `event`.
+fn with_event(events: Option<&EventTypes>, event: EventType) -> EventTypes {
+    let named = events.map(EventTypes::as_slice).unwrap_or_default();
+    EventTypes::new(named.iter().copied().chain([event]))
 }
 
-/// Rejects events that lack the first one.
-fn check_contains(events: &EventTypes, event: EventType) -> Result<(), Error> {
-    if events.contains(event) {
-        return Ok(());
+/// Returns the first event of a webhook after a change. New events without the present one are
+/// headed by the first of them.
+fn changed_event(before: &Webhook, change: &WebhookChange) -> EventType {
+    let named = change.events.as_ref();
+    let first = named.filter(|events| !events.contains(before.event));
+    let first = first.and_then(|events| events.as_slice().first().copied());
+    change.event.or(first).unwrap_or(before.event)
+}
+
+/// Rejects a `wholeWorkspace` that contradicts the group.
+fn check_whole_workspace(webhook: &Webhook, stated: Option<bool>) -> Result<(), Error> {
+    match (stated, webhook.content_group_id) {
+        (Some(true), Some(_)) => {
+            let invalid = Invalid::new("conflict", "must not be true with metadata.contentGroupId");
+            Err(Rejection::of_field("wholeWorkspace", &invalid).into())
+        }
+        (Some(false), None) => {
+            let invalid = Invalid::new("conflict", "must be true without metadata.contentGroupId");
+            Err(Rejection::of_field("wholeWorkspace", &invalid).into())
+        }
+        _ => Ok(()),
     }
-    let invalid = Invalid::new("required", "must contain the value of event");
-    Err(Rejection::of_field("events", &invalid).into())
 }
 
 /// The milliseconds for which the previous secret also signs deliveries after a rotation.
@@ -312,11 +313,8 @@ async fn check_group(
     }
     let Some(group) = webhook.content_group_id else {
         let of_pieces = |webhook: &Webhook| webhook.events.has(Resource::ContentPieces);
-        let is_required = match whole_workspace {
-            Some(whole) => !whole && has_group_effect,
-            None => of_pieces(webhook) && !(kept && before.is_some_and(of_pieces)),
-        };
-        if is_required {
+        let is_whole = whole_workspace == Some(true) || (kept && before.is_some_and(of_pieces));
+        if of_pieces(webhook) && !is_whole {
             let message = "is required for this event, unless wholeWorkspace is true";
             let invalid = Invalid::new("required", message);
             return Error::reject_issues(vec![Issue::new(path, &invalid)]);
@@ -327,10 +325,6 @@ async fn check_group(
             Ok(())
         };
     };
-    if whole_workspace == Some(true) {
-        let invalid = Invalid::new("conflict", "must not be true with metadata.contentGroupId");
-        return Err(Rejection::of_field("wholeWorkspace", &invalid).into());
-    }
     if scope.contains(&content_groups::path(tx, actor.workspace, group).await?) {
         return Ok(());
     }

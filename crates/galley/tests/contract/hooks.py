@@ -202,6 +202,7 @@ def is_inexpressible(case, issue):
         # What other fields say, or what is there already.
         or code == "invalid_reference"
         or (case.method == "PUT" and path == ["metadata", "contentGroupId"] and code == "required")
+        or (case.method == "PUT" and path == ["wholeWorkspace"] and code == "conflict")
         # The present.
         or (code == "invalid_date" and message.endswith("must be in the future"))
         # A length in bytes.

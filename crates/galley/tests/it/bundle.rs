@@ -93,6 +93,7 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
         program,
         "/webhooks",
         json!({"url": "https://hooks.invalid/?a=b", "name": "Hook", "event": "contentPieceAdded",
+            "events": ["tagChanged"],
         "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "metadata": {"contentGroupId": group}}),
     )
     .await;
@@ -212,6 +213,7 @@ async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
             "{webhook}"
         );
     }
+    assert_eq!(webhooks[0]["events"], json!(["contentPieceAdded", "tagChanged"]));
     // The webhook gets no deliveries for restored pieces.
     let id = webhooks[0]["id"].as_str().unwrap();
     assert_eq!(restored.get(&format!("/webhooks/deliveries?webhookId={id}")).await, json!([]));

@@ -32,17 +32,24 @@ pub(super) fn add(schemas: &mut Value) {
         "required": ["contentGroupId"],
         "properties": {"contentGroupId": {"type": "string"}},
     });
-    let whole = json!({
-        "required": ["wholeWorkspace"],
-        "properties": {"wholeWorkspace": {"const": true}},
-    });
+    let no_group = json!({"properties": {"contentGroupId": {"type": "null"}}});
     webhook["anyOf"] = json!([
-        {"properties": {
-            "event": {"enum": others.clone()},
-            "events": {"items": {"enum": others}},
-        }},
-        {"required": ["metadata"], "properties": {"metadata": group}},
-        whole,
+        {
+            "required": ["metadata"],
+            "properties": {"metadata": group, "wholeWorkspace": {"enum": [false, null]}},
+        },
+        {
+            "required": ["wholeWorkspace"],
+            "properties": {"metadata": no_group.clone(), "wholeWorkspace": {"const": true}},
+        },
+        {
+            "properties": {
+                "event": {"enum": others.clone()},
+                "events": {"items": {"enum": others}},
+                "metadata": no_group,
+                "wholeWorkspace": {"enum": [true, null]},
+            },
+        },
     ]);
 
     webhook["properties"]["enabled"]["default"] = true.into();

@@ -24,10 +24,8 @@ const ROWS: &str = r#"
         {"id":"$tag","name":"x"} -> 404 not_found
         {"id":"$webhook","events":null,"wholeWorkspace":null} -> events wholeWorkspace
         {"id":"$webhook","events":["tagChanged",1,"x"]} -> events[1] events[2]
-        {"id":"$webhook","event":"tagChanged","events":["memberAdded"]} -> events
         {"id":"$webhook","events":[]} -> events
-        {"id":"$webhook","wholeWorkspace":false,"events":["contentGroupChanged"]} ->
-            metadata.contentGroupId
+        {"id":"$webhook","wholeWorkspace":false} -> wholeWorkspace
         {"id":"$webhook","wholeWorkspace":true,"metadata":{"contentGroupId":"$group"}} ->
             wholeWorkspace
     POST /webhooks/test /webhooks/deliveries/retry
@@ -68,7 +66,7 @@ const FIELDS: &str = r#"
     POST /webhooks
         "secret":"$x*256" -> secret
         "secret":"whsec_AAAA" -> secret
-        "events":["tagChanged"] -> events
+        "wholeWorkspace":false -> wholeWorkspace
         "events":["memberAdded","?"],"wholeWorkspace":1 -> events[1] wholeWorkspace
         "events":["memberAdded","contentPieceAdded"] -> metadata.contentGroupId
         "wholeWorkspace":true,"metadata":{"contentGroupId":"$group"} -> wholeWorkspace
