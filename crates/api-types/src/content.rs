@@ -36,9 +36,23 @@ pub enum Content {
     Text(String),
 }
 
+/// Content in a request.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum ContentInput {
+    /// The tree, in the JSON format of TipTap and ProseMirror.
+    Tree(ContentTreeInput),
+    /// HTML or Markdown, as stated by `contentFormat`.
+    Text(String),
+}
+
 /// A document. Its schema comes from [`schemas`].
 #[derive(ToSchema)]
 pub struct ContentTree;
+
+/// A document in a request. Its schema comes from [`schemas`].
+#[derive(ToSchema)]
+pub struct ContentTreeInput;
 
 /// The nodes that a document, a quote or a cell may contain, and that may follow the paragraph of a
 /// list item.
@@ -55,7 +69,8 @@ const BLOCKS: [&str; 10] = [
     "TaskList",
 ];
 
-/// Returns the schemas of the document, its nodes and their marks.
+/// Returns the schemas of the document, its nodes and their marks, as responses and as requests
+/// have them.
 pub fn schemas() -> Vec<(String, Value)> {
     let mut schemas = nodes();
     schemas.extend(marks());
@@ -81,7 +96,55 @@ pub fn schemas() -> Vec<(String, Value)> {
             _ => {}
         }
     }
+    let inputs: Vec<_> = schemas.iter().map(input).collect();
+    schemas.extend(inputs);
     schemas
+}
+
+/// Returns the name and schema that a node, a mark or a union has in requests. Attributes are
+/// optional there, and null has the meaning of an absent key.
+fn input((name, schema): &(String, Value)) -> (String, Value) {
+    let mut schema = schema.clone();
+    add_input_to_references(&mut schema);
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|key| key != "attrs");
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (key, property) in properties.into_iter().flatten() {
+        match key.as_str() {
+            "attrs" => {
+                allow_null(property);
+                property.as_object_mut().map(|attrs| attrs.remove("required"));
+                let attributes = property["properties"].as_object_mut().into_iter().flatten();
+                attributes.for_each(|(_, attribute)| allow_null(attribute));
+            }
+            "marks" => allow_null(property),
+            "content" if property.get("minItems").is_none() => allow_null(property),
+            _ => {}
+        }
+    }
+    (format!("{name}Input"), schema)
+}
+
+fn add_input_to_references(schema: &mut Value) {
+    match schema {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                match value {
+                    Value::String(reference) if key == "$ref" => reference.push_str("Input"),
+                    value => add_input_to_references(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(add_input_to_references),
+        _ => {}
+    }
+}
+
+fn allow_null(schema: &mut Value) {
+    if let Value::String(name) = &schema["type"] {
+        schema["type"] = json!([name, "null"]);
+    }
 }
 
 fn nodes() -> Vec<(String, Value)> {

@@ -24,7 +24,7 @@ use utoipa::openapi::schema::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
-use crate::content::{Content, ContentFormat};
+use crate::content::{ContentFormat, ContentInput};
 use crate::schemas;
 
 /// The pattern of one line without control characters.
@@ -128,7 +128,7 @@ impl FieldValue for ContentField {
     }
 
     fn schema() -> Schema {
-        schema_of::<Content>()
+        schema_of::<ContentInput>()
     }
 
     fn nullable_schema() -> Schema {

@@ -264,7 +264,7 @@ fn places_of_ids(document: &Value) -> BTreeSet<String> {
 fn fields_of(document: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         // A content tree has no ids, and its schema is recursive.
-        if name.ends_with("/ContentTree") {
+        if name.ends_with("/ContentTreeInput") {
             return;
         }
         let schema = document.pointer(name.trim_start_matches('#')).unwrap();
