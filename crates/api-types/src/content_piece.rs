@@ -53,9 +53,8 @@ pub struct ContentPieceBody<'a> {
     /// The group that directly contains the piece.
     #[schema(value_type = schemas::ContentGroupId)]
     content_group_id: ContentGroupId,
-    /// Custom JSON, as a string: a string as it was sent, an object or array as compact JSON.
-    #[schema(example = "{\"pinned\":true}")]
-    custom_data: Option<&'a str>,
+    #[schema(schema_with = schemas::custom_data)]
+    custom_data: Option<CustomDataBody<'a>>,
     /// The slug. It need not be unique.
     #[schema(example = "hello")]
     slug: &'a str,
@@ -88,6 +87,16 @@ pub struct ContentPieceBody<'a> {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_written_apart((): &()) -> bool {
     true
+}
+
+/// The custom data of a piece.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum CustomDataBody<'a> {
+    /// The JSON text, as a string.
+    Text(&'a str),
+    /// The value of the text.
+    Value(&'a RawValue),
 }
 
 /// A member in a content piece.
@@ -151,7 +160,10 @@ impl<'a> ContentPieceBody<'a> {
             filename: fields.filename.as_ref().map(ShortText::as_str),
             cover_width: fields.cover_width.as_ref().map(ShortText::as_str),
             content_group_id: piece.content_group_id,
-            custom_data: fields.custom_data.as_ref().map(CustomData::as_str),
+            custom_data: fields
+                .custom_data
+                .as_ref()
+                .map(|data| CustomDataBody::Text(data.as_str())),
             slug: fields.slug.as_str(),
             members: fields.members.iter().filter_map(member).collect(),
             tags: fields.tags.iter().filter_map(tag).collect(),
@@ -169,6 +181,12 @@ impl<'a> ContentPieceBody<'a> {
     pub fn with_conversion_warnings(self, warnings: &'a [ConversionWarning]) -> Self {
         let warnings = warnings.iter().map(ConversionWarningBody::from).collect();
         Self { conversion_warnings: Some(warnings), ..self }
+    }
+
+    /// Replaces the string of the custom data by its value.
+    #[must_use]
+    pub fn with_custom_data_value(self, value: &'a RawValue) -> Self {
+        Self { custom_data: Some(CustomDataBody::Value(value)), ..self }
     }
 
     /// Writes the piece with its content, which is JSON already. As a `RawValue`, it would be

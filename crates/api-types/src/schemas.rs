@@ -57,6 +57,20 @@ fn text(description: &str) -> ObjectBuilder {
     ObjectBuilder::from(text).description(Some(description))
 }
 
+/// Returns the schema of custom data in a response: a string, or any JSON value.
+pub(crate) fn custom_data() -> Object {
+    let types =
+        vec![Type::String, Type::Null, Type::Object, Type::Array, Type::Number, Type::Boolean];
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Array(types))
+        .description(Some(
+            "Custom JSON, as a string: a string as it was sent, an object or array as compact \
+             JSON. With `customData=object`, it is the value of this JSON.",
+        ))
+        .examples([json!("{\"pinned\":true}")])
+        .build()
+}
+
 /// A time in a response.
 pub struct Time;
 

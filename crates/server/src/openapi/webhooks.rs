@@ -32,6 +32,11 @@ pub(super) fn add_event_data(schemas: &mut Value) {
                         changed.",
         "examples": ["de"],
     });
+    data["properties"]["customData"] = json!({
+        "type": ["string", "null"],
+        "description": "Custom JSON, as a string.",
+        "examples": ["{\"pinned\":true}"],
+    });
     schemas[PIECE_DATA] = data;
     let kinds = ChangeKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     for (name, resource) in [(TAG_DATA, "Tag"), (VARIANT_DATA, "Variant")] {

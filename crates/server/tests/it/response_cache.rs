@@ -103,6 +103,7 @@ async fn a_read_after_any_write_is_fresh(store: TestStore) {
         format!("/content-pieces?id={piece}&variant=de"),
         format!("/content-pieces?id={other}"),
         "/content-pieces/list?content=true&contentFormat=html".to_owned(),
+        format!("/content-pieces?id={piece}&customData=object"),
         format!("/content-pieces/list?tagId={tag}"),
         "/content-pieces/list?slug=a&variant=de".to_owned(),
         "/content-pieces/list?sort=-updatedAt&perPage=1".to_owned(),

@@ -6,8 +6,9 @@ use galley_api_types::content::ContentFormat;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
-use galley_domain::content_piece::{ContentPiece, Description};
+use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_storage::Error as StorageError;
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
@@ -22,6 +23,8 @@ pub(crate) struct ResponseFormat {
     pub(crate) content: Option<ContentFormat>,
     /// True if the description is returned as plain text.
     description_as_text: bool,
+    /// True if the custom data is returned as a value, not as a string.
+    custom_data_as_value: bool,
 }
 
 /// The query parameters that [`ResponseFormat::parse`] reads, and `variant`.
@@ -38,6 +41,9 @@ pub(crate) struct FormatParameters {
     /// The format of the description.
     #[param(inline, default = "html")]
     description: Option<DescriptionFormat>,
+    /// The format of the custom data: its JSON as a string, or the value of this JSON.
+    #[param(inline, default = "string")]
+    custom_data: Option<CustomDataFormat>,
     /// The identifier or key of a variant. Its overrides replace the piece's own values.
     variant: Option<String>,
 }
@@ -59,17 +65,27 @@ enum DescriptionFormat {
     Text,
 }
 
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+enum CustomDataFormat {
+    String,
+    Object,
+}
+
 impl ResponseFormat {
-    /// Reads `content`, `contentFormat` and `description`.
+    /// Reads `content`, `contentFormat`, `description` and `customData`.
     pub(crate) fn parse(query: &mut Query) -> Self {
         let content = query.boolean("content");
         let formats = ContentFormat::ALL.iter().map(|&format| (format.as_str(), format));
         let formats: Vec<_> = formats.collect();
         let format = query.choice("contentFormat", &formats).unwrap_or(ContentFormat::Json);
         let texts = [("html", false), ("text", true)];
+        let values = [("string", false), ("object", true)];
         Self {
             content: content.then_some(format),
             description_as_text: query.choice("description", &texts).unwrap_or(false),
+            custom_data_as_value: query.choice("customData", &values).unwrap_or(false),
         }
     }
 
@@ -109,7 +125,9 @@ impl ResponseFormat {
     fn rendering_bytes(self, piece: &ContentPiece, tree: Option<&str>) -> usize {
         let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
         let rendered = matches!(self.content, Some(ContentFormat::Html | ContentFormat::Markdown));
+        let custom_data = piece.fields.custom_data.as_ref().map_or(0, |data| data.as_str().len());
         (if self.description_as_text { description } else { 0 })
+            + (if self.custom_data_as_value { custom_data } else { 0 })
             + (if rendered { tree.map_or(0, str::len) } else { 0 })
     }
 
@@ -136,7 +154,9 @@ impl ResponseFormat {
             }
             _ => None,
         };
-        Ok(Some(RenderedPiece { piece, description, content }))
+        let custom_data = piece.fields.custom_data.as_ref().filter(|_| self.custom_data_as_value);
+        let custom_data = custom_data.map(custom_data_value).transpose()?;
+        Ok(Some(RenderedPiece { piece, description, custom_data, content }))
     }
 
     /// Returns the description in this format.
@@ -156,6 +176,8 @@ impl ResponseFormat {
 pub(crate) struct RenderedPiece {
     pub(crate) piece: ContentPiece,
     description: Option<String>,
+    /// The value of the custom data, if it is returned as a value.
+    custom_data: Option<Box<RawValue>>,
     /// The content as JSON.
     content: Option<String>,
 }
@@ -167,13 +189,22 @@ impl RenderedPiece {
         referenced: &ReferencedResources,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let body = ContentPieceBody::new(&self.piece, referenced, self.description.as_deref());
+        let mut body = ContentPieceBody::new(&self.piece, referenced, self.description.as_deref());
+        if let Some(value) = &self.custom_data {
+            body = body.with_custom_data_value(value);
+        }
         body.write_json(self.content.as_deref(), out)
     }
 }
 
 fn parse_tree(json: &str) -> Result<Tree, Error> {
     Tree::from_json(json).map_err(|_: ContentError| corrupt_tree_error())
+}
+
+/// Returns the value of custom data as JSON, without parsing it into a tree.
+fn custom_data_value(text: &CustomData) -> Result<Box<RawValue>, Error> {
+    let value = RawValue::from_string(text.as_str().to_owned());
+    value.map_err(|_| StorageError::corrupt("custom data can't be read").into())
 }
 
 fn is_enclosed(json: &str) -> bool {

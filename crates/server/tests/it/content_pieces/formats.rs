@@ -251,3 +251,41 @@ async fn a_conversion_stores_nothing(store: TestStore) {
     answer.assert_problem(403, "insufficient_permissions", &[]);
     assert_eq!(service.workspace_state().await, before);
 }
+
+#[on_both_engines]
+async fn custom_data_is_returned_as_its_value_on_request(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut expected = Vec::new();
+    for text in
+        [" { \"b\" : [1.50,\n 12345678901234567890123] } ", "[]", "\"text\"", "-0.0", "null"]
+    {
+        let mut piece = service.piece("a");
+        piece["customData"] = json!(text);
+        let id = service.create("/content-pieces", &piece).await;
+        let path = format!("/content-pieces?id={id}");
+        let strings = service.get(&path).await;
+        assert_eq!(strings.body["customData"], text);
+        assert_eq!(service.get(&format!("{path}&customData=string")).await.body, strings.body);
+        let values = service.get(&format!("{path}&customData=object")).await;
+        assert_ne!(values.header("etag"), strings.header("etag"), "{text}");
+        expected.push((id, text.trim()));
+    }
+    let none = service.create("/content-pieces", &service.piece("a")).await;
+    expected.push((none, "null"));
+    let list = raw(&service, "/content-pieces/list?sort=createdAt&customData=object").await;
+    let mut rest = list.as_str();
+    for (id, value) in expected {
+        // The value has the bytes of the stored text, numbers included.
+        let field = format!("\"customData\":{value},");
+        rest = &rest[rest.find(&id).unwrap()..];
+        let found = rest.find("\"customData\":").unwrap();
+        assert!(rest[found..].starts_with(&field), "{field} in {rest}");
+        let one = raw(&service, &format!("/content-pieces?id={id}&customData=object")).await;
+        assert!(one.contains(&field), "{field} in {one}");
+    }
+}
+
+async fn raw(service: &Service, path: &str) -> String {
+    let request = service.request(Method::GET, path).bearer_auth(&service.home.token);
+    request.send().await.unwrap().text().await.unwrap()
+}

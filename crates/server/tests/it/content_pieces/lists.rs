@@ -105,7 +105,7 @@ async fn a_list_includes_content_on_request(store: TestStore) {
 async fn list_parameters_out_of_bounds_are_reported(store: TestStore) {
     let service = Service::start(store).await;
     let bad = "page=0&perPage=1001&content=maybe&sort=size&contentFormat=xml&description=pdf\
-        &lastOrder=!&subtree=2";
+        &customData=yaml&lastOrder=!&subtree=2";
     let answer = service.get(&format!("/content-pieces/list?{bad}")).await;
     let paths = [
         "page",
@@ -114,6 +114,7 @@ async fn list_parameters_out_of_bounds_are_reported(store: TestStore) {
         "sort",
         "contentFormat",
         "description",
+        "customData",
         "lastOrder",
         "subtree",
     ];
