@@ -44,7 +44,19 @@ impl Timestamp {
     /// Parses a date, or a date-time with or without seconds, fraction and offset (`Z`, `+01:00`,
     /// `+0100`; none means UTC). Digits beyond milliseconds are truncated.
     pub fn parse_iso8601(text: &str) -> Result<Self, MalformedTime> {
+        Self::from_pieces(&Pieces::parse(text).map_err(|_| MalformedTime)?)
+    }
+
+    /// Like [`Timestamp::parse_iso8601`], as the end of a range that contains it. A date without a
+    /// time is its last millisecond.
+    pub fn parse_iso8601_end(text: &str) -> Result<Self, MalformedTime> {
         let pieces = Pieces::parse(text).map_err(|_| MalformedTime)?;
+        let Self(ms) = Self::from_pieces(&pieces)?;
+        let rest = if pieces.time().is_none() { i64::from(DAY_SECONDS) * 1_000 - 1 } else { 0 };
+        Ok(Self(ms + rest))
+    }
+
+    fn from_pieces(pieces: &Pieces<'_>) -> Result<Self, MalformedTime> {
         if pieces.time_zone_annotation().is_some() || pieces.date().year() < 0 {
             return Err(MalformedTime);
         }
@@ -132,6 +144,21 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_ends_with_its_last_millisecond() {
+        let cases = [
+            ("2026-11-20", "2026-11-20T23:59:59.999Z"),
+            ("9999-12-31", "9999-12-31T23:59:59.999Z"),
+            ("2026-11-20T09:30+01:00", "2026-11-20T08:30:00.000Z"),
+            ("2026-11-20T00:00", "2026-11-20T00:00:00.000Z"),
+        ];
+        for (text, expected) in cases {
+            let end = Timestamp::parse_iso8601_end(text).map(|time| time.to_string());
+            assert_eq!(end.as_deref(), Ok(expected), "{text}");
+        }
+        assert_eq!(Timestamp::parse_iso8601_end("2026-13-01"), Err(MalformedTime));
+    }
 
     #[test]
     fn common_iso_8601_forms_parse() {

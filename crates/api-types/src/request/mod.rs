@@ -16,4 +16,4 @@ pub use fields::{
 };
 pub use lists::{GroupLimit, Objects, References};
 pub(crate) use values::schema_of;
-pub use values::{ContentField, DescriptionHtml, WebhookMetadata};
+pub use values::{ContentField, DescriptionHtml, RequestedTime, WebhookMetadata};

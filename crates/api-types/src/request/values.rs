@@ -16,7 +16,7 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, DeliveryId, Invalid, RoleId, TagId, Timestamp, TokenId,
     VariantId, WebhookId, WorkspaceMemberId,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AnyOfBuilder, KnownFormat, ObjectBuilder, Ref, Schema, SchemaFormat, SchemaType, Type,
@@ -161,6 +161,17 @@ fn time(text: String) -> Result<Timestamp, Invalid> {
         Invalid::new("invalid_date", message)
     })
 }
+
+/// A time in a query. It is never constructed; as a `value_type`, it describes the parameter.
+pub struct RequestedTime;
+
+impl PartialSchema for RequestedTime {
+    fn schema() -> RefOr<Schema> {
+        time_schema().examples([json!("2026-11-20T09:30:00Z")]).into()
+    }
+}
+
+impl ToSchema for RequestedTime {}
 
 fn time_schema() -> AnyOfBuilder {
     let of = |format| text().format(Some(SchemaFormat::KnownFormat(format)));

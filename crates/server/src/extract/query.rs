@@ -8,8 +8,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::Error;
-use galley_domain::Invalid;
+use galley_domain::time::MalformedTime;
 use galley_domain::variant::VariantRef;
+use galley_domain::{Invalid, Timestamp};
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
@@ -96,6 +97,28 @@ impl Query {
             None => {
                 let message = format!("must be a whole number from {min} to {max}");
                 self.add_issue(name, &Invalid::new("invalid_number", message));
+                None
+            }
+        }
+    }
+
+    /// Parses a time by `parse`.
+    pub(crate) fn time(
+        &mut self,
+        name: &str,
+        parse: fn(&str) -> Result<Timestamp, MalformedTime>,
+    ) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        match parse(&text) {
+            Ok(time) => Some(time),
+            Err(MalformedTime) => {
+                // In a query, a plus sign stands for a space.
+                let message = if parse(&text.replace(' ', "+")).is_ok() {
+                    "must have its + written as %2B"
+                } else {
+                    "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z"
+                };
+                self.add_issue(name, &Invalid::new("invalid_date", message));
                 None
             }
         }

@@ -32,6 +32,7 @@ async fn a_list_takes_three_statements_or_four_in_a_variant_at_any_size(store: T
         (100, "perPage=100&sort=-updatedAt&content=true&contentFormat=html".to_owned()),
         (1_000, "perPage=1000".to_owned()),
         (333, format!("perPage=333&tagId={}", tags[0])),
+        (1_000, "perPage=1000&updatedSince=2020-01-01&sort=updatedAt".to_owned()),
         (1_000, format!("perPage=1000&contentGroupId={}", service.home.group)),
     ] {
         service.statements.take();

@@ -105,6 +105,7 @@ async fn a_read_after_any_write_is_fresh(store: TestStore) {
         "/content-pieces/list?content=true&contentFormat=html".to_owned(),
         format!("/content-pieces?id={piece}&customData=object"),
         format!("/content-pieces/list?tagId={tag}"),
+        format!("/content-pieces/list?ids={piece},{other}&updatedSince=2026-01-01"),
         "/content-pieces/list?slug=a&variant=de".to_owned(),
         "/content-pieces/list?sort=-updatedAt&perPage=1".to_owned(),
         format!("/content-groups?id={group}"),

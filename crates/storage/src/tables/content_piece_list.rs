@@ -5,7 +5,9 @@
 //! [`crate::tables::members::profiles`]).
 
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
+use galley_domain::{
+    ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId,
+};
 
 use crate::engine::{Result, Tx, Value, in_list, row};
 use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
@@ -57,6 +59,14 @@ pub struct PieceListQuery {
     pub subtree: bool,
     /// Pieces in the subtree of one of these groups only; `None` for all.
     pub within: Option<Vec<ContentGroupId>>,
+    /// Pieces with one of these ids only; `None` for all.
+    pub ids: Option<Vec<ContentPieceId>>,
+    /// Pieces changed at this time or later only.
+    pub updated_since: Option<Timestamp>,
+    /// Pieces with a date at this time or later only.
+    pub date_from: Option<Timestamp>,
+    /// Pieces with a date up to this time only.
+    pub date_to: Option<Timestamp>,
     /// Pieces with this slug only.
     pub slug: Option<String>,
     /// Pieces with this tag only.
@@ -162,6 +172,10 @@ fn statement(workspace: WorkspaceId, query: &PieceListQuery) -> (String, Vec<Val
     }
     sql.push_str(" WHERE p.workspace_id = ?1");
     sql.push_str(&group_filter(query, &mut params));
+    if let Some(ids) = &query.ids {
+        sql.push_str(&in_list("p.id", ids.iter().copied(), &mut params));
+    }
+    sql.push_str(&time_filters(query, &mut params));
     match query.view.variant {
         Some(variant) => sql.push_str(&variant_filters(query, variant, &mut params)),
         None => {
@@ -197,7 +211,12 @@ fn skips_by_index(query: &PieceListQuery) -> bool {
         None => true,
         Some(groups) => groups.len() == 1 && !query.subtree,
     };
-    let is_filtered = query.slug.is_some() || query.tag.is_some() || query.within.is_some();
+    let times = [query.updated_since, query.date_from, query.date_to];
+    let is_filtered = query.slug.is_some()
+        || query.tag.is_some()
+        || query.within.is_some()
+        || query.ids.is_some()
+        || times.iter().any(Option::is_some);
     let is_by_order = query.sort.key == SortKey::Order && query.after.is_none();
     query.offset >= SKIP_FROM && is_by_order && is_of_index && !is_filtered
 }
@@ -293,6 +312,28 @@ fn group_filter(query: &PieceListQuery, params: &mut Vec<Value<'_>>) -> String {
     }
     if let Some(roots) = &query.within {
         sql.push_str(&under_filter(roots, params));
+    }
+    sql
+}
+
+/// Returns the filters by times, on the same expressions as the sorts by them.
+fn time_filters(query: &PieceListQuery, params: &mut Vec<Value<'_>>) -> String {
+    let mut sql = String::new();
+    let mut add = |key: SortKey, comparison: &str, ms: i64| {
+        let sort = Sort { key, descending: false };
+        let expression = sort.expressions(query.view.variant.is_some())[0];
+        params.push(ms.into());
+        sql.push_str(&format!(" AND {expression} {comparison} ?{}", params.len()));
+    };
+    if let Some(since) = query.updated_since {
+        add(SortKey::UpdatedAt, ">=", since.ms());
+    }
+    if let Some(to) = query.date_to {
+        add(SortKey::Date, "<=", to.ms());
+    }
+    if query.date_from.is_some() || query.date_to.is_some() {
+        // Pieces without a date are in no range.
+        add(SortKey::Date, ">=", query.date_from.map_or(NO_DATE + 1, Timestamp::ms));
     }
     sql
 }

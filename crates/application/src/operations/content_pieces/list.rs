@@ -3,7 +3,7 @@
 use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
-use galley_domain::{ContentGroupId, Invalid, OrderKey, TagId};
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
@@ -23,6 +23,14 @@ pub struct PieceListRequest {
     pub groups: Option<Vec<ContentGroupId>>,
     /// Includes the pieces in all groups below these groups.
     pub subtree: bool,
+    /// Lists only those of these pieces.
+    pub ids: Option<Vec<ContentPieceId>>,
+    /// Lists only pieces that were changed at this time or later.
+    pub updated_since: Option<Timestamp>,
+    /// Lists only pieces with a date at this time or later.
+    pub date_from: Option<Timestamp>,
+    /// Lists only pieces with a date up to this time.
+    pub date_to: Option<Timestamp>,
     /// Lists only pieces with this slug.
     pub slug: Option<String>,
     /// Lists only pieces with this tag.
@@ -130,6 +138,10 @@ async fn to_list_query(
         groups: request.groups.clone(),
         subtree: request.subtree,
         within: scope.content_groups.clone(),
+        ids: request.ids.clone(),
+        updated_since: request.updated_since,
+        date_from: request.date_from,
+        date_to: request.date_to,
         slug: request.slug.clone(),
         tag: request.tag,
         sort: request.sort,

@@ -3,12 +3,13 @@
 use std::io::Write;
 
 use galley_api_types::content_piece::ContentPieceBody;
+use galley_api_types::request::RequestedTime;
 use galley_application::Rejection;
 use galley_application::operations::content_pieces::{
     self, PageStart, PieceListRequest, PiecePage,
 };
 use galley_domain::variant::VariantRef;
-use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
 use galley_storage::content_piece_list::{Position, Sort, SortKey};
 use galley_storage::content_pieces::size as viewed_size;
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +21,7 @@ use crate::resources::overload;
 use crate::respond::large_response::{self, ResponseBuffer};
 use crate::respond::page_links;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
-use crate::routes::content_pieces::groups::GroupFilter;
+use crate::routes::content_pieces::id_filter::IdFilter;
 use crate::routes::prelude::*;
 
 /// The query parameters of the list of pieces.
@@ -34,6 +35,21 @@ struct PieceListParameters {
     /// Include the pieces in all groups below these groups.
     #[param(default = false)]
     subtree: Option<bool>,
+    /// List those of these pieces that exist: up to 100 identifiers, separated by commas. The
+    /// parameter may be repeated.
+    ids: Option<String>,
+    /// List the pieces that were changed at this time or later. With `sort=updatedAt` or
+    /// `sort=-updatedAt` only these pieces are read.
+    #[param(inline)]
+    updated_since: Option<RequestedTime>,
+    /// List the pieces with a `date` at this time or later. With `sort=date` or `sort=-date` only
+    /// these pieces are read.
+    #[param(inline)]
+    date_from: Option<RequestedTime>,
+    /// List the pieces with a `date` up to this time, included. A date without a time includes the
+    /// whole day.
+    #[param(inline)]
+    date_to: Option<RequestedTime>,
     /// List the pieces with exactly this slug.
     slug: Option<String>,
     /// List the pieces with this tag.
@@ -113,11 +129,15 @@ pub(crate) async fn handle(
     let sort = filters.sort;
     // No index covers a variant's overrides of the date or title.
     let sorts_all = variant.is_some() && matches!(sort.key, SortKey::Date | SortKey::Title);
-    let is_heavy = page.is_heavy(has_cursor) || sorts_all;
+    let is_heavy = page.is_heavy(has_cursor) || sorts_all || filters.filters_by_unsorted_time();
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
         groups: filters.groups,
         subtree: filters.subtree,
+        ids: filters.ids,
+        updated_since: filters.updated_since,
+        date_from: filters.date_from,
+        date_to: filters.date_to,
         slug: filters.slug,
         tag: filters.tag,
         sort,
@@ -162,6 +182,10 @@ pub(crate) async fn handle(
 struct ListFilters {
     groups: Option<Vec<ContentGroupId>>,
     subtree: bool,
+    ids: Option<Vec<ContentPieceId>>,
+    updated_since: Option<Timestamp>,
+    date_from: Option<Timestamp>,
+    date_to: Option<Timestamp>,
     slug: Option<String>,
     tag: Option<TagId>,
     sort: Sort,
@@ -174,18 +198,33 @@ struct ListFilters {
 impl ListFilters {
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
-        let groups = GroupFilter::read(query);
+        let groups = IdFilter::read(query, "contentGroupId");
+        let pieces = IdFilter::read(query, "ids");
         let tag = query.text("tagId").map(|text| text.parse::<TagId>());
         Self {
-            matches_none: groups.matches_none || matches!(tag, Some(Err(_))),
+            matches_none: groups.matches_none()
+                || pieces.matches_none()
+                || matches!(tag, Some(Err(_))),
             groups: groups.ids,
             subtree: query.boolean("subtree"),
+            ids: pieces.ids,
+            updated_since: query.time("updatedSince", Timestamp::parse_iso8601),
+            date_from: query.time("dateFrom", Timestamp::parse_iso8601),
+            date_to: query.time("dateTo", Timestamp::parse_iso8601_end),
             slug: query.text("slug"),
             tag: tag.and_then(Result::ok),
             sort,
             start: read_start(query, sort),
             variant: query.variant(),
         }
+    }
+
+    /// Returns true if a filter is by a time that isn't the sort key. No index has both, so the
+    /// pieces in the range are sorted, or those outside are skipped.
+    fn filters_by_unsorted_time(&self) -> bool {
+        let filters_by_date = self.date_from.is_some() || self.date_to.is_some();
+        (self.updated_since.is_some() && self.sort.key != SortKey::UpdatedAt)
+            || (filters_by_date && self.sort.key != SortKey::Date)
     }
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod create_several;
 mod format;
-mod groups;
+mod id_filter;
 mod input;
 pub(crate) mod list;
 pub(crate) mod sources;

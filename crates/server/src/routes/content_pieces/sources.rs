@@ -16,7 +16,7 @@ use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
 use crate::extract::body::JsonBody;
 use crate::extract::{pagination, request};
 use crate::resources::overload;
-use crate::routes::content_pieces::groups::GroupFilter;
+use crate::routes::content_pieces::id_filter::IdFilter;
 use crate::routes::prelude::*;
 
 /// The query parameters of the list of sources.
@@ -47,10 +47,10 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let mut list = IdListQuery::<ContentPieceId>::parse(query, pagination::PER_PAGE_MAX);
     let query = list.query();
-    let groups = GroupFilter::read(query);
+    let groups = IdFilter::read(query, "contentGroupId");
     let subtree = query.boolean("subtree");
     query.finish()?;
-    let (mut pieces, sources) = if groups.matches_none {
+    let (mut pieces, sources) = if groups.matches_none() {
         Default::default()
     } else {
         let (groups, page) = (groups.ids, list.page());

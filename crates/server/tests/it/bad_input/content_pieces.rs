@@ -111,6 +111,10 @@ const OTHERS: &str = r#"
         /list?lastOrder=%27 -> lastOrder
         /list?cursor=W10 -> cursor
         /list?sort=;drop -> sort
+        /list?updatedSince=yesterday -> updatedSince
+        /list?dateFrom=2026-13-01&dateTo=2026-02-30 -> dateFrom dateTo
+        /list?dateTo=2026-11-20T09:30:00+01:00 -> dateTo
+        /list?dateFrom=2026&dateFrom=2027 -> dateFrom
         /list?variant=de&variant=fr -> variant
         /list?variant=%00 -> variant
         /list?variant=fr -> 404 not_found

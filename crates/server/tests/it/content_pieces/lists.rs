@@ -51,6 +51,65 @@ async fn lists_filter_by_group_subtree_slug_and_tag(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn lists_filter_by_ids_and_times(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut ids = Vec::new();
+    for (slug, date) in [
+        ("a", json!("2026-05-01")),
+        ("b", json!(null)),
+        ("c", json!("2026-05-31T23:59:59.999Z")),
+        ("d", json!("2026-06-01")),
+    ] {
+        let mut body = service.piece(slug);
+        body["date"] = date;
+        ids.push(service.create("/content-pieces", &body).await);
+    }
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    for (id, date) in [(&ids[0], json!("2027-01-01")), (&ids[1], json!("2026-05-20"))] {
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        let body = json!({"id": id, "variant": "de", "date": date});
+        assert_eq!(service.put("/content-pieces", &body).await.status, 204);
+    }
+    let second = service.get(&format!("/content-pieces?id={}", ids[1])).await;
+    let since = second.body["updatedAt"].as_str().unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    service.put("/content-pieces", &json!({"id": ids[2], "filename": "touched"})).await;
+    let (a, b, d) = (&ids[0], &ids[1], &ids[3]);
+    for (query, slugs) in [
+        (format!("ids={d},{a}"), vec!["a", "d"]),
+        (format!("ids={d}&ids={a},cp_00000000000000000000000000,nonsense"), vec!["a", "d"]),
+        (format!("ids={d},{a}&sort=-title&dateFrom=2026-06-01"), vec!["d"]),
+        ("ids=nonsense".to_owned(), vec![]),
+        ("ids=,".to_owned(), vec![]),
+        (format!("updatedSince={since}"), vec!["b", "c"]),
+        (format!("updatedSince={since}&sort=-updatedAt"), vec!["c", "b"]),
+        ("updatedSince=2999-01-01".to_owned(), vec![]),
+        ("dateFrom=2026-05-01".to_owned(), vec!["a", "c", "d"]),
+        ("dateFrom=2026-05-01T00:00:00.001".to_owned(), vec!["c", "d"]),
+        ("dateTo=2026-05-31".to_owned(), vec!["a", "c"]),
+        ("dateTo=2026-05-31T23:59:59".to_owned(), vec!["a"]),
+        ("dateTo=2026-06-01T02:00:00%2B02:00&sort=-date".to_owned(), vec!["d", "c", "a"]),
+        ("dateFrom=2026-05-02&dateTo=2026-05-31".to_owned(), vec!["c"]),
+        ("dateFrom=2026-05-02&dateTo=2026-05-01".to_owned(), vec![]),
+        ("dateTo=2026-05-31&variant=de".to_owned(), vec!["b", "c"]),
+        (format!("dateFrom=2026-06-01&variant=de&ids={a},{b}"), vec!["a"]),
+        ("dateFrom=2026-05-01&perPage=1&page=2".to_owned(), vec!["c"]),
+        (format!("ids={d},{a}&perPage=1&page=2"), vec!["d"]),
+    ] {
+        let list = service.get(&format!("/content-pieces/list?{query}")).await;
+        assert_eq!(list.status, 200, "{query}: {list:?}");
+        assert_eq!(list.column("slug"), slugs, "{query}");
+    }
+    let query = "dateFrom=2026-05-01&sort=-date&perPage=1";
+    assert_eq!(walk_by_link(&service, query).await, ["d", "c", "a"]);
+    let plus = service.get("/content-pieces/list?dateTo=2026-05-31T00:00:00+01:00").await;
+    plus.assert_problem(400, "validation", &["dateTo"]);
+    assert_eq!(plus.body["issues"][0]["message"], "dateTo must have its + written as %2B");
+    let many = format!("/content-pieces/list?ids={}", vec![a.as_str(); 101].join(","));
+    service.get(&many).await.assert_problem(400, "validation", &["ids"]);
+}
+
+#[on_both_engines]
 async fn lists_sort_by_every_key_both_ways(store: TestStore) {
     let service = Service::start(store).await;
     let mut ids = Vec::new();

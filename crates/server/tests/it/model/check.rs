@@ -18,6 +18,7 @@ impl WorkspaceModel<'_> {
         self.check_pieces().await?;
         self.check_groups().await?;
         self.check_tags().await?;
+        self.check_filters().await?;
         let ids =
             |pairs: &[(String, String)]| pairs.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
         for (path, known) in
@@ -90,6 +91,35 @@ impl WorkspaceModel<'_> {
             let expected = self.pieces_with(|piece| piece.tags.contains(tag));
             prop_assert_eq!(column(&list, "id"), expected);
             prop_assert_eq!(&self.get(&format!("/tags?id={tag}")).await?["label"], &json!(label));
+        }
+        Ok(())
+    }
+
+    /// Compares lists by identifiers and times.
+    async fn check_filters(&self) -> CheckResult {
+        let filtered = async |filter: &str| {
+            let path = format!("/content-pieces/list?perPage=1000&{filter}");
+            Ok::<_, TestCaseError>(column(&self.get(&path).await?, "id"))
+        };
+        for (from, to) in [("2026-01-01", "2026-01-01"), ("2026-01-02", "2026-01-09")] {
+            let expected = self.pieces_with(|piece| {
+                piece.date.as_deref().is_some_and(|date| from <= date && date <= to)
+            });
+            let found = filtered(&format!("dateFrom={from}&dateTo={to}")).await?;
+            prop_assert_eq!(found, expected);
+        }
+        let some: Vec<_> = self.pieces.iter().step_by(3).take(100).map(|one| &*one.id).collect();
+        let expected = self.pieces_with(|piece| some.contains(&&*piece.id));
+        if !some.is_empty() {
+            prop_assert_eq!(filtered(&format!("ids={}", some.join(","))).await?, expected);
+        }
+        let all = self.list("/content-pieces/list?perPage=1000&sort=updatedAt").await?;
+        if let Some(middle) = all.get(all.len() / 2) {
+            let since = text(&middle["updatedAt"]);
+            let later = all.iter().filter(|one| text(&one["updatedAt"]) >= since);
+            let expected: Vec<_> = later.map(|one| text(&one["id"])).collect();
+            let found = filtered(&format!("sort=updatedAt&updatedSince={since}")).await?;
+            prop_assert_eq!(found, expected);
         }
         Ok(())
     }

@@ -146,6 +146,9 @@ impl WorkspaceModel<'_> {
         let (title, slug) = (format!("title {}", self.made % 6), format!("s{}", self.made));
         let mut body = json!({"title": title, "slug": slug, "tags": tags, "members": [],
             "contentGroupId": group});
+        if let day @ 1.. = self.made % 4 {
+            body["date"] = json!(format!("2026-01-0{day}"));
+        }
         if let Some(after) = after {
             body["referenceId"] = json!(after);
         }
@@ -156,6 +159,7 @@ impl WorkspaceModel<'_> {
         let piece = PieceModel {
             id: text(&made["id"]),
             title: text(&body["title"]),
+            date: body["date"].as_str().map(str::to_owned),
             tags: body["tags"].as_array().unwrap().iter().map(text).collect(),
             group: text(&body["contentGroupId"]),
             overrides: BTreeMap::new(),

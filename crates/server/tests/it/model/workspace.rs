@@ -27,6 +27,7 @@ pub(super) struct ModelOverrides {
 pub(super) struct PieceModel {
     pub(super) id: String,
     pub(super) title: String,
+    pub(super) date: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) group: String,
     pub(super) overrides: BTreeMap<String, ModelOverrides>,

@@ -3,7 +3,9 @@
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, Title};
 use galley_domain::tag::Tag;
-use galley_domain::{ContentGroupId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{
+    ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId,
+};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::ordering::{self, OrderedPiece};
@@ -176,6 +178,15 @@ pub(super) async fn lists(
             (PieceListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
             (PieceListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
             (PieceListQuery { tag: Some(tag.id), ..all.clone() }, 1),
+            (PieceListQuery { ids: Some(vec![first.id]), ..all.clone() }, 1),
+            (PieceListQuery { ids: Some(vec![listed[1].0.id, first.id]), ..all.clone() }, 2),
+            (PieceListQuery { updated_since: Some(Timestamp::from_ms(0)), ..all.clone() }, 2),
+            (
+                PieceListQuery { updated_since: Some(Timestamp::from_ms(i64::MAX)), ..all.clone() },
+                0,
+            ),
+            (PieceListQuery { date_from: Some(Timestamp::from_ms(i64::MAX)), ..all.clone() }, 0),
+            (PieceListQuery { date_to: Some(Timestamp::from_ms(i64::MIN)), ..all.clone() }, 0),
             (PieceListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
             (PieceListQuery { offset: 1_000, ..all.clone() }, 0),
             (PieceListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),

@@ -92,7 +92,7 @@ async fn exercise(open: &OpenStore) {
     let exercise = async move |tx: &WriteTx<'_>| {
         let member = people::exercise(tx, given.workspace, given.group).await?;
         groups(tx, given.workspace, given.group).await?;
-        pieces(tx, &given, member).await?;
+        Box::pin(pieces(tx, &given, member)).await?;
         people::leave(tx, given.workspace, member).await?;
         append_events(tx, given.workspace, given.group).await
     };
