@@ -66,13 +66,13 @@ async fn lists_filter_by_ids_and_times(store: TestStore) {
     }
     service.create("/variants", &json!({"key": "de", "label": "German"})).await;
     for (id, date) in [(&ids[0], json!("2027-01-01")), (&ids[1], json!("2026-05-20"))] {
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        service.advance_clock(std::time::Duration::from_secs(1));
         let body = json!({"id": id, "variant": "de", "date": date});
         assert_eq!(service.put("/content-pieces", &body).await.status, 204);
     }
     let second = service.get(&format!("/content-pieces?id={}", ids[1])).await;
     let since = second.body["updatedAt"].as_str().unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    service.advance_clock(std::time::Duration::from_secs(1));
     service.put("/content-pieces", &json!({"id": ids[2], "filename": "touched"})).await;
     let (a, b, d) = (&ids[0], &ids[1], &ids[3]);
     for (query, slugs) in [
