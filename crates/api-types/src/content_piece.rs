@@ -9,10 +9,11 @@ use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, 
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId, VariantId,
+    WorkspaceMemberId,
 };
 use galley_storage::members::MemberProfile;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -61,6 +62,9 @@ pub struct ContentPieceBody<'a> {
     members: Vec<PieceMemberBody<'a>>,
     #[schema(value_type = Vec<TagBody<'_>>)]
     tags: Vec<&'a RawValue>,
+    /// The keys of the variants in which the piece overrides fields or its content.
+    #[schema(value_type = Vec<String>, example = json!(["de"]))]
+    variants: Vec<&'a str>,
     /// The sort key of the piece: bytewise order is list order. It is unique in the workspace.
     #[schema(value_type = String, example = "a0")]
     order: &'a OrderKey,
@@ -127,12 +131,13 @@ struct PieceMemberProfileBody<'a> {
     email: &'a str,
 }
 
-/// The tags and members that pieces refer to.
+/// The tags, members and variants that pieces refer to.
 #[derive(Debug, Default)]
 pub struct ReferencedResources {
     /// Tags as JSON, which is written once for all pieces.
     pub tags: HashMap<TagId, Arc<RawValue>>,
     pub members: HashMap<WorkspaceMemberId, Arc<MemberProfile>>,
+    pub variants: HashMap<VariantId, Arc<VariantKey>>,
 }
 
 /// The size of most pieces as JSON without content, in bytes.
@@ -149,6 +154,7 @@ impl<'a> ContentPieceBody<'a> {
         let fields = &piece.fields;
         let member = |id| referenced.members.get(id).map(|member| PieceMemberBody::from(&**member));
         let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
+        let variant = |id| referenced.variants.get(id).map(|key| key.as_str());
         Self {
             id: piece.id,
             date: fields.date,
@@ -167,6 +173,7 @@ impl<'a> ContentPieceBody<'a> {
             slug: fields.slug.as_str(),
             members: fields.members.iter().filter_map(member).collect(),
             tags: fields.tags.iter().filter_map(tag).collect(),
+            variants: piece.variants.iter().filter_map(variant).collect(),
             content: (),
             order: &piece.order,
             created_at: piece.created_at,
@@ -192,14 +199,28 @@ impl<'a> ContentPieceBody<'a> {
     /// Writes the piece with its content, which is JSON already. As a `RawValue`, it would be
     /// validated first, which takes a tenth of an uncached read.
     pub fn write_json(&self, content: Option<&str>, out: &mut impl Write) -> io::Result<()> {
-        let Some(content) = content else { return Ok(serde_json::to_writer(out, self)?) };
+        if content.is_none() {
+            return Ok(serde_json::to_writer(out, self)?);
+        }
         let mut json = Vec::with_capacity(TYPICAL_SIZE);
         serde_json::to_writer(&mut json, self)?;
-        json.pop();
-        json.extend_from_slice(b",\"content\":");
-        out.write_all(&json)?;
-        out.write_all(content.as_bytes())?;
-        out.write_all(b"}")
+        write_with_content(json, content, out)
+    }
+
+    /// Writes the selected fields of the piece, and its content.
+    pub fn write_selected_json(
+        &self,
+        selection: FieldSelection,
+        content: Option<&str>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        let fields: HashMap<&str, &RawValue> = serde_json::from_slice(&json)?;
+        let named = FieldSelection::NAMES.iter().filter(|name| selection.contains(name));
+        let selected = named.filter_map(|&name| Some((name, *fields.get(name)?)));
+        let mut json = Vec::with_capacity(TYPICAL_SIZE);
+        serde_json::Serializer::new(&mut json).collect_map(selected)?;
+        write_with_content(json, content, out)
     }
 
     /// Returns the JSON of a piece as the data of an event: without content, with the stored
@@ -213,6 +234,65 @@ impl<'a> ContentPieceBody<'a> {
         let body = Self::new(piece, referenced, description);
         let body = Self { variant: variant.map(VariantKey::as_str), ..body };
         serde_json::to_string(&body).expect("resources are JSON")
+    }
+}
+
+/// Writes the JSON object of a piece with its content.
+fn write_with_content(
+    mut json: Vec<u8>,
+    content: Option<&str>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let Some(content) = content else { return out.write_all(&json) };
+    json.pop();
+    json.extend_from_slice(b",\"content\":");
+    out.write_all(&json)?;
+    out.write_all(content.as_bytes())?;
+    out.write_all(b"}")
+}
+
+/// A selection of the fields of a piece. It always has the id.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FieldSelection {
+    /// The bits of the names in [`FieldSelection::NAMES`].
+    bits: u32,
+}
+
+impl FieldSelection {
+    /// The names of the fields of a piece.
+    pub const NAMES: &[&str] = &[
+        "id",
+        "date",
+        "title",
+        "description",
+        "coverUrl",
+        "canonicalLink",
+        "coverAlt",
+        "filename",
+        "coverWidth",
+        "contentGroupId",
+        "customData",
+        "slug",
+        "members",
+        "tags",
+        "variants",
+        "order",
+        "createdAt",
+        "updatedAt",
+        "content",
+    ];
+
+    /// Adds a field. Returns false if there is none of this name.
+    pub fn add(&mut self, name: &str) -> bool {
+        let found = Self::NAMES.iter().position(|known| *known == name);
+        self.bits |= found.map_or(0, |index| 1 << index);
+        found.is_some()
+    }
+
+    /// Returns true if the field is selected.
+    pub fn contains(self, name: &str) -> bool {
+        let found = Self::NAMES.iter().position(|known| *known == name);
+        found.is_some_and(|index| index == 0 || self.bits & (1 << index) != 0)
     }
 }
 

@@ -1,55 +1,64 @@
-//! The tags and members that pieces refer to, and their cache.
+//! The tags, members and variants that pieces refer to, and their cache.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, try_join3};
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::tag::tag_json;
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::{TagId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::variant::VariantKey;
+use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
-use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags};
+use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags, variants};
 use quick_cache::sync::Cache;
 use serde_json::value::RawValue;
 
-/// Reads the tags and members of `pieces`, in two statements.
+/// Reads the tags, members and variants of `pieces`, each in one statement.
 pub async fn of_pieces<'p>(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
 ) -> Result<ReferencedResources> {
-    let (tags, members) = ids_of_pieces(pieces);
-    find(tx, workspace, &tags, &members).await
+    let (tags, members, variants) = ids_of_pieces(pieces);
+    find(tx, workspace, &tags, &members, &variants).await
 }
 
-/// Reads those of `tags` and `members` that exist.
-pub async fn find(
-    tx: &Tx<'_>,
+/// Reads those of `tags`, `members` and `variants` that exist. The future is boxed, as the three
+/// reads would otherwise enlarge that of every operation on pieces.
+pub fn find<'r>(
+    tx: &'r Tx<'_>,
     workspace: WorkspaceId,
-    tags: &[TagId],
-    members: &[WorkspaceMemberId],
-) -> Result<ReferencedResources> {
-    let (tags, members) = futures_util::future::try_join(
-        tags::find_all(tx, workspace, tags),
-        members::profiles(tx, workspace, members),
-    )
-    .await?;
-    Ok(ReferencedResources {
-        tags: tags.iter().map(|tag| (tag.id, tag_json(tag).into())).collect(),
-        members: members.into_iter().map(|member| (member.id, Arc::new(member))).collect(),
+    tags: &'r [TagId],
+    members: &'r [WorkspaceMemberId],
+    variants: &'r [VariantId],
+) -> BoxFuture<'r, Result<ReferencedResources>> {
+    Box::pin(async move {
+        let (tags, members, variants) = try_join3(
+            tags::find_all(tx, workspace, tags),
+            members::profiles(tx, workspace, members),
+            variants::find_all(tx, workspace, variants),
+        )
+        .await?;
+        Ok(ReferencedResources {
+            tags: tags.iter().map(|tag| (tag.id, tag_json(tag).into())).collect(),
+            members: members.into_iter().map(|member| (member.id, Arc::new(member))).collect(),
+            variants: variants.into_iter().map(|one| (one.id, Arc::new(one.key))).collect(),
+        })
     })
 }
 
-/// The limit of cached tags, and of members.
+/// The limit of cached tags, of members, and of variants.
 const CACHE_CAPACITY: usize = 10_000;
 
-/// The tags and members of recent reads. An entry is valid until a change in its workspace affects
-/// more than one piece, such as a change of a tag or member.
+/// The tags, members and variants of recent reads. An entry is valid until a change in its
+/// workspace affects more than one piece, such as a change of a tag or member.
 #[derive(Debug)]
 pub(crate) struct ReferenceCache {
     tags: Cache<(WorkspaceId, TagId), CachedRow<RawValue>>,
     members: Cache<(WorkspaceId, WorkspaceMemberId), CachedRow<MemberProfile>>,
+    variants: Cache<(WorkspaceId, VariantId), CachedRow<VariantKey>>,
 }
 
 #[derive(Debug)]
@@ -114,7 +123,11 @@ impl StateBeforeRead {
 
 impl Default for ReferenceCache {
     fn default() -> Self {
-        Self { tags: Cache::new(CACHE_CAPACITY), members: Cache::new(CACHE_CAPACITY) }
+        Self {
+            tags: Cache::new(CACHE_CAPACITY),
+            members: Cache::new(CACHE_CAPACITY),
+            variants: Cache::new(CACHE_CAPACITY),
+        }
     }
 }
 
@@ -127,30 +140,36 @@ impl ReferenceCache {
         workspace: WorkspaceId,
         pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
     ) -> Result<ReferencedResources> {
-        let (mut tags, mut members) = ids_of_pieces(pieces);
-        let Some(state) = state else { return find(tx, workspace, &tags, &members).await };
+        let (mut tags, mut members, mut variants) = ids_of_pieces(pieces);
+        let Some(state) = state else {
+            return find(tx, workspace, &tags, &members, &variants).await;
+        };
         let mut known = ReferencedResources {
             tags: state.take_cached(&self.tags, workspace, &mut tags),
             members: state.take_cached(&self.members, workspace, &mut members),
+            variants: state.take_cached(&self.variants, workspace, &mut variants),
         };
-        if tags.is_empty() && members.is_empty() {
+        if tags.is_empty() && members.is_empty() && variants.is_empty() {
             return Ok(known);
         }
-        let found = find(tx, workspace, &tags, &members).await?;
+        let found = find(tx, workspace, &tags, &members, &variants).await?;
         state.cache(&self.tags, workspace, &found.tags);
         state.cache(&self.members, workspace, &found.members);
+        state.cache(&self.variants, workspace, &found.variants);
         known.tags.extend(found.tags);
         known.members.extend(found.members);
+        known.variants.extend(found.variants);
         Ok(known)
     }
 }
 
-/// Returns the tags and members of pieces, each once.
+/// Returns the tags, members and variants of pieces, each once.
 fn ids_of_pieces<'p>(
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone,
-) -> (Vec<TagId>, Vec<WorkspaceMemberId>) {
+) -> (Vec<TagId>, Vec<WorkspaceMemberId>, Vec<VariantId>) {
     let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags));
-    (tags, distinct(pieces.flat_map(|piece| &piece.fields.members)))
+    let members = distinct(pieces.clone().flat_map(|piece| &piece.fields.members));
+    (tags, members, distinct(pieces.flat_map(|piece| &piece.variants)))
 }
 
 fn distinct<'i, T: Copy + Ord + 'i>(items: impl Iterator<Item = &'i T>) -> Vec<T> {

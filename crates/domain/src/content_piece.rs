@@ -1,7 +1,7 @@
 //! Content pieces: their fields, the rules of valid fields, the effect of an update, and the fields
 //! that a variant overrides.
 
-use crate::id::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
+use crate::id::{ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceMemberId};
 use crate::order_key::OrderKey;
 use crate::text::{Invalid, ShortText, WebReference, check_length, checked_text};
 use crate::time::Timestamp;
@@ -178,6 +178,8 @@ pub struct ContentPiece {
     pub placed_at: Timestamp,
     /// The fields.
     pub fields: ContentPieceFields,
+    /// The variants in which fields or the content are overridden, in the order of their ids.
+    pub variants: Vec<VariantId>,
     /// The version, incremented by every change.
     pub version: i64,
     /// The time of its creation.

@@ -3,16 +3,46 @@
 use std::str::FromStr;
 
 use crate::id::VariantId;
-use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
+use crate::text::{Invalid, ShortText, checked_text, line_of_text};
 
 checked_text! {
-    /// A variant's name for programs: 1 to 20 of `a` to `z`, `0` to `9` and `_`.
+    /// A variant's name for programs: a language tag in the form of BCP 47, such as `pt-BR`, to 35
+    /// characters, or 1 to 20 of `a` to `z`, `0` to `9` and `_`. Case is kept, but two keys that
+    /// differ only in case are the same key.
     VariantKey, |text| {
-        check_length(text, 1, 20)?;
-        if text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_')) {
+        if is_word(text) || is_language_tag(text) {
             return Ok(());
         }
-        Err(Invalid::new("invalid_string", "must contain only a to z, 0 to 9 and _"))
+        let message = "must be a language tag, such as pt-BR, or up to 20 of a to z, 0 to 9 and _";
+        Err(Invalid::new("invalid_string", message))
+    }
+}
+
+/// The limit on characters of a language tag, as RFC 5646 (BCP 47) recommends.
+const LANGUAGE_TAG_MAX: usize = 35;
+
+fn is_word(text: &str) -> bool {
+    (1..=20).contains(&text.len())
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+/// Returns true if `text` consists of subtags of 1 to 8 letters and digits, separated by hyphens.
+fn is_language_tag(text: &str) -> bool {
+    let is_subtag = |subtag: &str| {
+        (1..=8).contains(&subtag.len()) && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    text.len() <= LANGUAGE_TAG_MAX && text.split('-').all(is_subtag)
+}
+
+impl VariantKey {
+    /// Returns the key in lower case, in which keys are compared.
+    pub fn in_lower_case(&self) -> String {
+        self.as_str().to_ascii_lowercase()
+    }
+
+    /// Returns true if both are the same key, without regard to case.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.as_str().eq_ignore_ascii_case(other.as_str())
     }
 }
 
@@ -36,7 +66,7 @@ pub struct Variant {
     pub version: i64,
 }
 
-/// A client's reference to a variant. It is unambiguous, as a key is shorter than any id.
+/// A client's reference to a variant. It is unambiguous, as no key has the form of an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VariantRef {
     /// The variant's id.
@@ -63,8 +93,20 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(VariantRef::Id(id)));
         let key = VariantKey::parse("de_ch").unwrap();
         assert_eq!("de_ch".parse(), Ok(VariantRef::Key(key)));
-        for bad in ["", "DE", "de-ch", "é", "tag_00000000000000000000000000", &"a".repeat(21)] {
+        let bad = ["", "é", "DE_ch", "-", "de-", "-de", "de--ch", "de ch", "abcdefghi-x"];
+        let too_long = ["a".repeat(21), ["abcdefgh"; 4].join("-") + "-a"];
+        let id_of_a_tag = "tag_00000000000000000000000000";
+        for bad in bad.into_iter().chain(too_long.iter().map(String::as_str)).chain([id_of_a_tag]) {
             assert!(bad.parse::<VariantRef>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn keys_are_words_or_language_tags() {
+        let longest = ["abcdefgh"; 3].join("-") + "-abcdefgh";
+        for key in ["de", "DE", "pt-BR", "zh-Hant-HK", "sl-IT-nedis", "de_ch", "a_1", &longest] {
+            assert_eq!(VariantKey::parse(key).unwrap().as_str(), key);
+        }
+        assert_eq!(VariantKey::parse("pt-BR").unwrap().in_lower_case(), "pt-br");
     }
 }

@@ -27,6 +27,9 @@ use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, Resourc
 use crate::content::{ContentFormat, ContentInput};
 use crate::schemas;
 
+/// The pattern of a variant's key: a word, or a language tag.
+const VARIANT_KEY: &str = "^([a-z0-9_]{1,20}|[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*)$";
+
 /// The pattern of one line without control characters.
 const LINE: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
 
@@ -96,7 +99,7 @@ texts! {
     Title: Title::parse, up_to(1_024).min_length(Some(1));
     TokenName: TokenName::parse, name();
     Username: Username::parse, schema_of::<schemas::Username>();
-    VariantKey: VariantKey::parse, text().pattern(Some("^[a-z0-9_]{1,20}$"));
+    VariantKey: VariantKey::parse, text().max_length(Some(35)).pattern(Some(VARIANT_KEY));
     VariantLabel: VariantLabel::parse, name();
     WebReference: WebReference::parse, up_to(2_048).format(Some(custom_format("uri-reference")));
     WebhookName: WebhookName::parse, name();

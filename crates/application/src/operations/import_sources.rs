@@ -8,6 +8,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, VariantId};
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{IdPage, Tx, WriteTx, content_pieces, variants};
@@ -49,9 +50,12 @@ pub async fn list(
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
         let list = PieceListQuery {
-            groups: request.groups.clone(),
-            subtree: request.subtree,
-            within: scope.content_groups.clone(),
+            filters: PieceFilters {
+                groups: request.groups.clone(),
+                subtree: request.subtree,
+                within: scope.content_groups.clone(),
+                ..PieceFilters::default()
+            },
             sort: Sort { key: SortKey::CreatedAt, descending: false },
             after: request.page.after.clone().map(Position::Id),
             limit: request.page.limit,

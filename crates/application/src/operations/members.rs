@@ -16,8 +16,8 @@ use galley_storage::members::{self, Member, Membership};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_pieces, event_append, roles,
-    tokens, workspaces,
+    Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_piece_references, event_append,
+    roles, tokens, workspaces,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -336,7 +336,7 @@ async fn remove_in(
         revoke_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
     revoke_invites(tx, workspace, id, environment.now()).await?;
-    content_pieces::remove_member(tx, workspace, id).await?;
+    content_piece_references::remove_member(tx, workspace, id).await?;
     members::delete(tx, workspace, id).await?;
     append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
 }
@@ -355,7 +355,7 @@ pub async fn add_without_invite(
     let user = find_or_create_user(tx, environment, &invitation.email, &invitation.name).await?;
     if let Some(pending) = members::find_pending(tx, workspace, &invitation.email).await? {
         revoke_invites(tx, workspace, pending.id, now).await?;
-        content_pieces::remove_member(tx, workspace, pending.id).await?;
+        content_piece_references::remove_member(tx, workspace, pending.id).await?;
         members::delete(tx, workspace, pending.id).await?;
         append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &pending)
             .await?;

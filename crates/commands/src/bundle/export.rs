@@ -50,7 +50,7 @@ pub(crate) async fn export(
             sort: Sort { key: SortKey::CreatedAt, descending: false },
             after: after.take(),
             limit: PAGE,
-            view: View { variant: None, content: true },
+            view: View { variant: None, content: true, ..View::default() },
             ..PieceListQuery::default()
         };
         let page = snapshot.read("export.bundle", async move |tx: &Tx<'_>| {

@@ -7,6 +7,7 @@ use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::{IdPage, Snapshot, Tx, content_groups, members, tags, variants};
@@ -61,12 +62,15 @@ impl ExportSource {
         let (workspace, group) = (self.workspace, self.group);
         let read = async move |tx: &Tx<'_>| {
             let query = PieceListQuery {
-                groups: Some(vec![group]),
-                subtree: true,
+                filters: PieceFilters {
+                    groups: Some(vec![group]),
+                    subtree: true,
+                    ..PieceFilters::default()
+                },
                 sort: Sort { key: SortKey::CreatedAt, descending: false },
                 after: after.clone(),
                 limit: PAGE,
-                view: View { variant, content: true },
+                view: View { variant, content: true, ..View::default() },
                 ..PieceListQuery::default()
             };
             Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)

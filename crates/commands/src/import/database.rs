@@ -20,6 +20,7 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position};
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members};
@@ -103,8 +104,11 @@ impl Destination for DatabaseDestination {
         let mut after: Option<OrderKey> = None;
         loop {
             let query = PieceListQuery {
-                groups: group.map(|group| vec![group]),
-                subtree,
+                filters: PieceFilters {
+                    groups: group.map(|group| vec![group]),
+                    subtree,
+                    ..PieceFilters::default()
+                },
                 after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
                 limit: PAGE_SIZE,
                 ..PieceListQuery::default()
@@ -199,7 +203,7 @@ impl Destination for DatabaseDestination {
             let there =
                 storage::variants::list(tx, scope.workspace, &IdPage::first(RESOURCE_LIST_LIMIT))
                     .await?;
-            if !there.iter().any(|variant| variant.key == new.key) {
+            if !there.iter().any(|variant| variant.key.is_same_as(&new.key)) {
                 variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
             }
             Ok(())
@@ -261,7 +265,7 @@ async fn current_piece(
     key: Option<&VariantKey>,
 ) -> Result<Option<CurrentPiece>, Error> {
     let shown = async |variant| {
-        let view = View { variant, content: true };
+        let view = View { variant, content: true, ..View::default() };
         storage::content_pieces::find_visible(tx, workspace, id, None, view).await
     };
     let Some((piece, content)) = shown(None).await? else { return Ok(None) };

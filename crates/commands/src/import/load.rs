@@ -285,6 +285,14 @@ impl<P: Destination> Loader<P> {
         format!("it would be a variant of a piece with this name in {own}, which does not exist")
     }
 
+    /// Returns the key of a language's variant: that of an existing variant, if there is one.
+    fn variant_of(&self, language: &str) -> Result<VariantKey, String> {
+        let key = variant_key(language)?;
+        let form = |key: &VariantKey| key.in_lower_case().replace('_', "-");
+        let known = self.variants.iter().find(|known| form(known) == form(&key));
+        Ok(known.cloned().unwrap_or(key))
+    }
+
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
     /// write.
     fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
@@ -293,7 +301,8 @@ impl<P: Destination> Loader<P> {
         }
         let language = document.language.as_deref();
         let variant = language.filter(|it| Some(*it) != self.target.language.as_deref());
-        let variant = variant.map(variant_key).transpose().map_err(ImportOutcome::Rejected)?;
+        let variant = variant.map(|language| self.variant_of(language)).transpose();
+        let variant = variant.map_err(ImportOutcome::Rejected)?;
         let known = self.known.find(&document);
         let mut labels: Vec<TagLabel> = Vec::new();
         for label in self.target.labels.iter().chain(&document.tags) {
@@ -465,8 +474,9 @@ fn with_subject(what: &str, failure: WriteFailure) -> WriteFailure {
     }
 }
 
-/// Returns the key of a language's variant.
+/// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag.
 pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
-    let key = language.to_ascii_lowercase().replace('-', "_");
-    VariantKey::parse(key).map_err(|invalid| format!("the language {language:?} {invalid}"))
+    let key = VariantKey::parse(language);
+    key.or_else(|_| VariantKey::parse(language.replace('_', "-")))
+        .map_err(|invalid| format!("the language {language:?} {invalid}"))
 }

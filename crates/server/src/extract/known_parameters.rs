@@ -79,13 +79,13 @@ fn unknown(name: &str, known: &[String]) -> Issue {
 }
 
 /// Returns the most similar known name, if one is similar enough to be meant.
-fn nearest<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, known: &'k [impl AsRef<str>]) -> Option<&'k str> {
     let name = name.to_lowercase();
     let similarity =
         |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_lowercase());
-    let all = known.iter().map(|known| (similarity(known), known));
+    let all = known.iter().map(|known| (similarity(known.as_ref()), known.as_ref()));
     let similar = all.filter(|(similarity, _)| *similarity >= SUGGESTED_FROM);
-    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known.as_str())
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Parsing of the query, with all issues collected.
 //!
-//! Unknown parameters are ignored. An empty value counts as absent.
+//! Unknown parameters are rejected elsewhere. An empty value counts as absent.
 
 use std::str::FromStr;
 

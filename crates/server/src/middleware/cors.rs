@@ -11,7 +11,7 @@ use tower_http::cors::CorsLayer;
 
 use crate::extract::prefer::APPLIED;
 use crate::respond::created::REPLAYED;
-use crate::respond::response::CONVERSION_WARNINGS;
+use crate::respond::response::{CONVERSION_WARNINGS, TOTAL_COUNT};
 
 /// The time for which a browser may cache the response to a preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
@@ -51,6 +51,7 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             APPLIED,
             CONVERSION_WARNINGS,
             REPLAYED,
+            TOTAL_COUNT,
             rate,
             rate_policy,
             request_id,

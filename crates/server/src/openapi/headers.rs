@@ -9,7 +9,7 @@ pub(super) fn refer_to_headers(names: &[&str]) -> Value {
 }
 
 /// The response headers: name, description and example.
-const HEADERS: [(&str, &str, &str); 14] = [
+const HEADERS: [(&str, &str, &str); 15] = [
     (
         "X-Request-Id",
         "The request's id: that of the request if it has 1 to 128 visible ASCII characters, \
@@ -33,6 +33,7 @@ const HEADERS: [(&str, &str, &str); 14] = [
         "The URL of the next page; absent on the last page.",
         "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
     ),
+    ("Total-Count", "With `total=true`: the number of items on all pages, or `10000+`.", "42"),
     ("Preference-Applied", "The preference that was applied.", "return=representation"),
     (
         "Conversion-Warnings",
@@ -59,6 +60,7 @@ pub(super) fn headers() -> Value {
         "Idempotency-Replayed",
         "RateLimit",
         "RateLimit-Policy",
+        "Total-Count",
     ];
     let always = |name: &&str| !sometimes.contains(name);
     let names = HEADERS.iter().map(|(name, ..)| *name).filter(always);

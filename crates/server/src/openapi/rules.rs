@@ -414,6 +414,9 @@ impl OperationContext<'_> {
         for &name in optional.iter().chain(limited) {
             headers[name] = optional_header(name);
         }
+        if matches!(status, "200" | "304") && has_parameter(operation, "total") {
+            headers["Total-Count"] = optional_header("Total-Count");
+        }
         if self.facts.allows_stale {
             headers["Age"] = optional_header("Age");
             headers["Preference-Applied"] = optional_header("Preference-Applied");

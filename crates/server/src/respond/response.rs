@@ -9,6 +9,8 @@ use serde::Serialize;
 use crate::extract::prefer::{APPLIED, Prefer};
 use crate::respond::entity_tag::entity_tag;
 
+/// The header with the number of items on all pages of a list.
+pub(crate) const TOTAL_COUNT: HeaderName = HeaderName::from_static("total-count");
 /// The header with the number of conversion warnings.
 pub(crate) const CONVERSION_WARNINGS: HeaderName = HeaderName::from_static("conversion-warnings");
 

@@ -128,7 +128,7 @@ macro_rules! lists {
     )*};
 }
 
-lists!(ContentGroupId, TagId, WorkspaceMemberId, WebhookId);
+lists!(ContentGroupId, TagId, VariantId, WorkspaceMemberId, WebhookId);
 
 impl From<&EventTypes> for Value<'_> {
     fn from(events: &EventTypes) -> Self {

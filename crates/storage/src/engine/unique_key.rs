@@ -48,7 +48,7 @@ unique_keys! {
     /// A role's name in its workspace.
     RoleName = "roles_name", "roles.workspace_id, roles.name", "the role's name";
     /// A variant's key in its workspace.
-    VariantKey = "variants_key", "variants.workspace_id, variants.key", "the variant's key";
+    VariantKey = "variants_key", "index 'variants_key'", "the variant's key";
     /// A token.
     TokenHash = "tokens_hash", "tokens.hash", "the token";
 }

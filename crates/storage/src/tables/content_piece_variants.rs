@@ -7,10 +7,22 @@ use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
 
+macro_rules! columns {
+    ($custom_data:literal) => {
+        concat!(
+            "v.date_ms, v.title, v.description, v.slug, v.cover_url, v.cover_alt, v.cover_width, \
+             v.canonical_link, v.filename, ",
+            $custom_data,
+            ", v.tag_ids, v.member_ids"
+        )
+    };
+}
+
 /// The columns of the table `v` that [`read`] reads.
-pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
-    v.cover_alt, v.cover_width, v.canonical_link, v.filename, v.custom_data, v.tag_ids, \
-    v.member_ids";
+pub(crate) const COLUMNS: &str = columns!("v.custom_data");
+
+/// The same columns without custom data.
+pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// Reads overrides from column `first` on. Without a row, nothing is overridden.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides> {
@@ -34,6 +46,12 @@ pub async fn find(
     tx.find(&sql, params![workspace, piece, variant], |row| read(row, 0)).await
 }
 
+/// Selects the variants of a piece. A variant may override fields, content, or both.
+const IDS_OF_PIECE: &str = "SELECT variant_id FROM content_piece_variants
+    WHERE workspace_id = ?1 AND content_piece_id = ?2
+    UNION SELECT variant_id FROM content_piece_variant_contents
+    WHERE workspace_id = ?1 AND content_piece_id = ?2";
+
 /// The overrides of a piece in one variant, and its own content there as the JSON text of the tree.
 pub type Override = (VariantId, ContentPieceOverrides, Option<String>);
 
@@ -43,13 +61,8 @@ pub async fn of_piece(
     workspace: WorkspaceId,
     piece: ContentPieceId,
 ) -> Result<Vec<Override>> {
-    // A variant may override fields, content, or both.
     let sql = format!(
-        "SELECT i.variant_id, vc.tree, {COLUMNS} FROM (
-            SELECT variant_id FROM content_piece_variants
-            WHERE workspace_id = ?1 AND content_piece_id = ?2
-            UNION SELECT variant_id FROM content_piece_variant_contents
-            WHERE workspace_id = ?1 AND content_piece_id = ?2) i
+        "SELECT i.variant_id, vc.tree, {COLUMNS} FROM ({IDS_OF_PIECE}) i
          LEFT JOIN content_piece_variants v ON v.workspace_id = ?1
             AND v.content_piece_id = ?2 AND v.variant_id = i.variant_id
          LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = ?1
@@ -60,7 +73,17 @@ pub async fn of_piece(
     tx.query(&sql, params![workspace, piece], read).await
 }
 
-/// Replaces the overrides of a piece in a variant.
+/// Returns the variants in which a piece overrides fields or its content, by id.
+pub async fn ids_of_piece(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+) -> Result<Vec<VariantId>> {
+    let sql = format!("{IDS_OF_PIECE} ORDER BY variant_id");
+    tx.query(&sql, params![workspace, piece], |row| row.get(0)).await
+}
+
+/// Replaces the overrides of a piece in a variant. The caller updates the variants of the piece.
 pub async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

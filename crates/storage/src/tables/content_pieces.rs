@@ -8,15 +8,10 @@ use futures_util::future::try_join;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::{
-    ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
-};
+use galley_domain::{ContentGroupId, ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
-use crate::tables::content_piece_reference_rows::{
-    delete_members, delete_tags, insert_members, insert_tags,
-};
-use crate::tables::content_piece_variants;
+use crate::tables::{content_piece_references, content_piece_variants};
 
 macro_rules! columns {
     ($custom_data:literal) => {
@@ -25,7 +20,7 @@ macro_rules! columns {
              p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
              p.canonical_link, p.filename, ",
             $custom_data,
-            ", p.tag_ids, p.member_ids, p.placed_at_ms"
+            ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids"
         )
     };
 }
@@ -37,20 +32,20 @@ pub(crate) const COLUMNS: &str = columns!(
         WHERE x.workspace_id = ?1 AND x.content_piece_id = p.id)"
 );
 
-/// The same columns without custom data, which may be large.
+/// The same columns without custom data.
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after these.
-const COLUMNS_END: usize = 19;
+const COLUMNS_END: usize = 20;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let fields = read_row!(row, 6 => ContentPieceFields {
         date, title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
         custom_data, tags, members,
     });
-    let placed_at = row.get(18)?;
+    let (placed_at, variants) = (row.get(18)?, row.get(19)?);
     Ok(read_row!(row, 0 => ContentPiece {
-        id, content_group_id, order, version, created_at, updated_at; placed_at, fields
+        id, content_group_id, order, version, created_at, updated_at; placed_at, variants, fields
     }))
 }
 
@@ -136,6 +131,8 @@ pub struct View {
     pub variant: Option<VariantId>,
     /// True to read the content.
     pub content: bool,
+    /// True to read no custom data, which may be large.
+    pub skips_custom_data: bool,
 }
 
 /// A piece in the requested form, with its content as the JSON text of the tree.
@@ -182,10 +179,27 @@ impl View {
     /// Returns `SELECT … FROM …`, whose rows [`View::read`] reads. The pieces are `p`, their
     /// overrides in the variant `v`.
     pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
-        let (tree, content) = if self.content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
-        let Some(variant) = self.variant else {
-            return format!("SELECT {COLUMNS}{tree} FROM content_pieces p{content}");
+        let tree = match (self.content, self.variant) {
+            (false, _) => "",
+            (true, None) => ", c.tree",
+            (true, Some(_)) => ", COALESCE(vc.tree, c.tree)",
         };
+        let (columns, overrides) = if self.skips_custom_data {
+            (COLUMNS_WITHOUT_CUSTOM_DATA, content_piece_variants::COLUMNS_WITHOUT_CUSTOM_DATA)
+        } else {
+            (COLUMNS, content_piece_variants::COLUMNS)
+        };
+        let from = self.tables(params);
+        match self.variant {
+            Some(_) => format!("SELECT {columns}{tree}, {overrides} {from}"),
+            None => format!("SELECT {columns}{tree} {from}"),
+        }
+    }
+
+    /// Returns the `FROM …` of the same statement.
+    pub(super) fn tables(self, params: &mut Vec<Value<'_>>) -> String {
+        let content = if self.content { CONTENT_JOIN } else { "" };
+        let Some(variant) = self.variant else { return format!("FROM content_pieces p{content}") };
         params.push(variant.into());
         let variant = params.len();
         let join = |table: &str, alias: &str| {
@@ -195,15 +209,9 @@ impl View {
             )
         };
         let overrides = join("content_piece_variants", "v");
-        let (tree, own_content) = if self.content {
-            (", COALESCE(vc.tree, c.tree)", join("content_piece_variant_contents", "vc"))
-        } else {
-            ("", String::new())
-        };
-        format!(
-            "SELECT {COLUMNS}{tree}, {} FROM content_pieces p{content}{overrides}{own_content}",
-            content_piece_variants::COLUMNS
-        )
+        let own_content =
+            if self.content { join("content_piece_variant_contents", "vc") } else { String::new() };
+        format!("FROM content_pieces p{content}{overrides}{own_content}")
     }
 
     pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
@@ -258,9 +266,9 @@ pub async fn insert(
     params.push(Value::from(piece.created_at));
     let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, tag_ids, member_ids, placed_at_ms, created_at_ms)
+            canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, created_at_ms)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19)";
+            ?19, ?20)";
     tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
     let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
         VALUES (?1, ?2, ?3)";
@@ -269,8 +277,7 @@ pub async fn insert(
     if piece.fields.custom_data.is_some() {
         update_custom_data(tx, workspace, piece).await?;
     }
-    insert_tags(tx, workspace, piece).await?;
-    insert_members(tx, workspace, piece).await
+    content_piece_references::insert(tx, workspace, piece).await
 }
 
 /// Stores a piece's custom data, or deletes it if there is none.
@@ -320,15 +327,7 @@ pub async fn update(
     if before.fields.custom_data != piece.fields.custom_data {
         update_custom_data(tx, workspace, piece).await?;
     }
-    if before.fields.tags != piece.fields.tags || before.order != piece.order {
-        delete_tags(tx, workspace, before).await?;
-        insert_tags(tx, workspace, piece).await?;
-    }
-    if before.fields.members != piece.fields.members {
-        delete_members(tx, workspace, before).await?;
-        insert_members(tx, workspace, piece).await?;
-    }
-    Ok(())
+    content_piece_references::update(tx, workspace, before, piece).await
 }
 
 /// Finds the content of a piece, as seen in a variant.
@@ -362,59 +361,9 @@ pub async fn update_content(
     Ok(tx.execute(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await? > 0)
 }
 
-/// Removes a tag from all pieces and their variants, and increments the versions of these pieces.
-pub(crate) async fn remove_tag(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<()> {
-    remove_item(tx, workspace, "tag", id.into()).await
-}
-
-/// Removes a member from all pieces and their variants, and increments the versions of these
-/// pieces.
-pub async fn remove_member(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: WorkspaceMemberId,
-) -> Result<()> {
-    remove_item(tx, workspace, "member", id.into()).await
-}
-
-/// Removes a `tag` or `member` from all lists. A variant's list that becomes empty remains an
-/// override.
-async fn remove_item(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    what: &str,
-    id: Value<'_>,
-) -> Result<()> {
-    let params = &[Value::from(workspace), id];
-    let without = format!(
-        "{what}_ids = trim(
-            replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
-    );
-    let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
-    let of_variants =
-        format!("content_piece_variant_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
-    // All pieces are updated first, as their row locks protect their variants.
-    let sql = format!(
-        "UPDATE content_pieces SET version = version + 1, {without}
-         WHERE workspace_id = ?1 AND id IN (
-            SELECT content_piece_id FROM {of_pieces}
-            UNION ALL SELECT content_piece_id FROM {of_variants})"
-    );
-    tx.execute(&sql, params, Affects::Content(workspace)).await?;
-    let sql = format!(
-        "UPDATE content_piece_variants SET {without}
-         WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
-            SELECT content_piece_id, variant_id FROM {of_variants})"
-    );
-    tx.execute(&sql, params, Affects::Content(workspace)).await?;
-    tx.execute(&format!("DELETE FROM {of_pieces}"), params, Affects::Content(workspace)).await?;
-    tx.change(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await
-}
-
 /// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    delete_tags(tx, workspace, piece).await?;
-    delete_members(tx, workspace, piece).await?;
+    content_piece_references::delete(tx, workspace, piece).await?;
     let sql =
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
     tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
@@ -464,7 +413,7 @@ pub async fn has_more_than(
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].
-const UPDATABLE_COLUMNS: [&str; 16] = [
+const UPDATABLE_COLUMNS: [&str; 17] = [
     "content_group_id",
     "order_key",
     "version",
@@ -481,6 +430,7 @@ const UPDATABLE_COLUMNS: [&str; 16] = [
     "tag_ids",
     "member_ids",
     "placed_at_ms",
+    "variant_ids",
 ];
 
 /// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
@@ -495,6 +445,6 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
         &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
         &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
-        &fields.members, piece.placed_at
+        &fields.members, piece.placed_at, &piece.variants
     });
 }

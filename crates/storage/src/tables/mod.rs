@@ -2,8 +2,9 @@
 //! parameter.
 
 pub mod content_groups;
+pub mod content_piece_filters;
 pub mod content_piece_list;
-mod content_piece_reference_rows;
+pub mod content_piece_references;
 pub mod content_piece_variants;
 pub mod content_pieces;
 pub mod event_append;

@@ -11,9 +11,9 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
 use galley_domain::{OrderKey, WorkspaceId};
 
-use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row, row};
-use crate::tables::content_pieces;
+use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row};
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
+use crate::tables::{content_piece_references, content_pieces};
 
 /// The pieces on each side in the smallest window.
 const WINDOW_SIDE_MIN: i64 = 32;
@@ -22,7 +22,7 @@ const WINDOW_SIDE_MIN: i64 = 32;
 const SLICE_PIECES: i64 = 128;
 const SLICE_BYTES: usize = 1024 * 1024;
 
-/// The limit of rows that one transaction changes for them, including the rows that index tags.
+/// The limit of rows that one transaction changes for them, including the rows of references.
 const SLICE_ROWS: usize = 512;
 
 /// A workspace with keys to spread out.
@@ -305,7 +305,7 @@ impl SpreadSlice {
         let fits = pieces.iter().take_while(|piece| {
             let is_first = rows == 0;
             bytes += content_pieces::spread_size(piece);
-            rows += 1 + piece.fields.tags.len();
+            rows += 1 + content_piece_references::count(piece);
             is_first || (bytes <= SLICE_BYTES && rows <= SLICE_ROWS)
         });
         let most = usize::try_from(SLICE_PIECES).unwrap_or(usize::MAX);
@@ -337,12 +337,7 @@ async fn move_to(
         tx.execute(sql, params![workspace, piece.id, key], affects).await
     }))
     .await?;
-    let tags = moves.iter().flat_map(|(piece, key)| {
-        piece.fields.tags.iter().map(|tag| row![workspace, tag, &piece.order, piece.id, *key])
-    });
-    let sql = "UPDATE content_piece_tags SET order_key = ?5
-        WHERE workspace_id = ?1 AND tag_id = ?2 AND order_key = ?3 AND content_piece_id = ?4";
-    tx.change_each(sql, tags, Affects::Content(workspace)).await?;
+    content_piece_references::update_positions(tx, workspace, &moves).await?;
     let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }

@@ -4,7 +4,7 @@ use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params, read_row};
-use crate::tables::content_pieces;
+use crate::tables::content_piece_references;
 use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
@@ -90,7 +90,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
 
 /// Deletes a tag, and removes it from all pieces and their variants. Returns true if it existed.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<bool> {
-    content_pieces::remove_tag(tx, workspace, id).await?;
+    content_piece_references::remove_tag(tx, workspace, id).await?;
     let sql = "DELETE FROM tags WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

@@ -3,7 +3,8 @@
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::content_piece_references;
 use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "id, key, label, description, version";
@@ -53,7 +54,7 @@ async fn find_locked(
 ) -> Result<Option<Variant>> {
     let (column, value) = match name {
         VariantRef::Id(id) => ("id", Value::from(*id)),
-        VariantRef::Key(key) => ("key", Value::from(key.as_str())),
+        VariantRef::Key(key) => ("lower(key)", Value::from(key.in_lower_case())),
     };
     let sql =
         format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND {column} = ?2{lock}");
@@ -68,6 +69,21 @@ pub async fn find_for_update(
     id: VariantId,
 ) -> Result<Option<Variant>> {
     find_locked(tx, workspace, &VariantRef::Id(id), tx.for_update()).await
+}
+
+/// Returns those of `ids` that exist.
+pub async fn find_all(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[VariantId],
+) -> Result<Vec<Variant>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("id", ids.iter().copied(), &mut params);
+    let sql = format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1{listed}");
+    tx.query(&sql, &params, read).await
 }
 
 /// Lists variants by creation.
@@ -109,14 +125,7 @@ fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
 /// Deletes a variant with all its overrides, and increments the version of each piece that had one.
 /// Returns true if it existed. The caller has locked it by [`find_for_update`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
-    let sql = "UPDATE content_pieces SET version = version + 1
-        WHERE workspace_id = ?1 AND id IN (
-            SELECT content_piece_id FROM content_piece_variants
-            WHERE workspace_id = ?1 AND variant_id = ?2
-            UNION ALL
-            SELECT content_piece_id FROM content_piece_variant_contents
-            WHERE workspace_id = ?1 AND variant_id = ?2)";
-    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
+    content_piece_references::remove_variant(tx, workspace, id).await?;
     let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

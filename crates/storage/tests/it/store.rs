@@ -74,6 +74,7 @@ impl OpenStore {
             content_group_id: self.group,
             order: OrderKey::between(after, None, MovingNeighbour::Before, 5),
             placed_at: NOW,
+            variants: Vec::new(),
             fields: ContentPieceFields {
                 date: Some(NOW),
                 title: Title::parse("Title").unwrap(),

@@ -1,5 +1,7 @@
 //! Creation, update, move and deletion of content pieces.
 
+use std::sync::Arc;
+
 use futures_util::future::try_join;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::problem::{Issue, Step};
@@ -73,7 +75,8 @@ pub async fn create_in(
         content_groups::path(tx, scope.workspace, new.content_group_id),
     )
     .await?;
-    let referenced = references::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
+    let referenced =
+        references::find(tx, scope.workspace, &new.fields.tags, &new.fields.members, &[]);
     let referenced = referenced.await?;
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_in_fields(&new.fields, &referenced);
@@ -98,6 +101,7 @@ pub async fn create_in(
         order,
         placed_at: now,
         fields: new.fields.clone(),
+        variants: Vec::new(),
         version: 1,
         created_at: now,
         updated_at: now,
@@ -134,11 +138,11 @@ pub async fn restore(
             Error::reject_issues(vec![unknown_field("variants", "variant")])?;
         }
         let shown = piece.fields.clone().with_overrides(overrides.clone());
-        let referenced = references::find(tx, workspace, &shown.tags, &shown.members).await?;
+        let referenced = references::find(tx, workspace, &shown.tags, &shown.members, &[]).await?;
         Error::reject_issues(missing_in_fields(&shown, &referenced))?;
     }
-    let referenced =
-        references::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
+    let (tags, members) = (&piece.fields.tags, &piece.fields.members);
+    let mut referenced = references::find(tx, workspace, tags, members, &[]).await?;
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
     let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
@@ -152,6 +156,13 @@ pub async fn restore(
             content_piece_variants::update_content(tx, workspace, piece.id, *variant, content)
                 .await?;
         }
+    }
+    if !overrides.is_empty() {
+        let before = piece.clone();
+        piece.variants = content_piece_variants::ids_of_piece(tx, workspace, piece.id).await?;
+        content_pieces::update(tx, workspace, &before, &piece).await?;
+        let of_piece = references::find(tx, workspace, &[], &[], &piece.variants).await?;
+        referenced.variants = of_piece.variants;
     }
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
@@ -199,7 +210,9 @@ pub async fn update_in(
     } else {
         content_groups::path(tx, scope.workspace, group).await?
     };
-    let referenced = references::find(tx, scope.workspace, &shown.tags, &shown.members).await?;
+    let mut referenced =
+        references::find(tx, scope.workspace, &shown.tags, &shown.members, &before.variants)
+            .await?;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
     Error::reject_issues(update_issues(
         scope,
@@ -217,6 +230,15 @@ pub async fn update_in(
     if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
         return Ok(StoredPiece { piece: ContentPiece { fields: shown, ..before }, referenced });
     }
+    let mut variants = before.variants.clone();
+    if let Some(VariantChangeState { variant, after, .. }) = &variant {
+        let workspace = scope.workspace;
+        if variant_changed {
+            content_piece_variants::update(tx, workspace, before.id, variant.id, after).await?;
+        }
+        variants = content_piece_variants::ids_of_piece(tx, workspace, before.id).await?;
+        referenced.variants.insert(variant.id, Arc::new(variant.key.clone()));
+    }
     let order = place.unwrap_or_else(|| before.order.clone());
     let now = environment.now();
     let piece = ContentPiece {
@@ -224,16 +246,12 @@ pub async fn update_in(
         placed_at: if order == before.order { before.placed_at } else { now },
         order,
         fields,
+        variants,
         version: before.version + 1,
         updated_at: now.max(before.updated_at),
         ..before.clone()
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
-    if let Some(VariantChangeState { variant, after, .. }) = &variant
-        && variant_changed
-    {
-        content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
-    }
     let updated = StoredPiece { piece: ContentPiece { fields: shown, ..piece }, referenced };
     let paths = ResourceChange::PieceUpdated { before: path_before, after: path };
     append_update(tx, environment, scope, before, &updated, variant.as_ref(), paths).await?;
@@ -310,7 +328,8 @@ pub async fn content_after(
         Some(name) => variants::find_named(tx, scope.workspace, name).await?,
         None => None,
     };
-    let view = View { variant: variant.map(|variant| variant.id), content: true };
+    let view =
+        View { variant: variant.map(|variant| variant.id), content: true, ..View::default() };
     let found = content_pieces::find_visible(tx, scope.workspace, update.id, None, view).await?;
     let (_, content) = found.ok_or_else(Error::not_found)?;
     Ok(content.unwrap_or_else(|| Tree::empty().to_json()))

@@ -3,10 +3,11 @@
 use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
-use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
-use galley_storage::Tx;
+use galley_domain::{Invalid, OrderKey};
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
+use galley_storage::{self as storage, Tx};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -17,24 +18,11 @@ use crate::scope::Scope;
 
 /// The filters, the sort, the view and the page of a list of pieces.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub struct PieceListRequest {
-    /// Lists only pieces in these groups.
-    pub groups: Option<Vec<ContentGroupId>>,
-    /// Includes the pieces in all groups below these groups.
-    pub subtree: bool,
-    /// Lists only those of these pieces.
-    pub ids: Option<Vec<ContentPieceId>>,
-    /// Lists only pieces that were changed at this time or later.
-    pub updated_since: Option<Timestamp>,
-    /// Lists only pieces with a date at this time or later.
-    pub date_from: Option<Timestamp>,
-    /// Lists only pieces with a date up to this time.
-    pub date_to: Option<Timestamp>,
-    /// Lists only pieces with this slug.
-    pub slug: Option<String>,
-    /// Lists only pieces with this tag.
-    pub tag: Option<TagId>,
+    /// The filters, without those by the scope and by an overridden variant.
+    pub filters: PieceFilters,
+    /// Lists only pieces with overrides in this variant.
+    pub overridden_variant: Option<VariantRef>,
     /// The sort.
     pub sort: Sort,
     /// The beginning of the page.
@@ -45,14 +33,16 @@ pub struct PieceListRequest {
     pub offset: i64,
     /// The variant whose overrides apply.
     pub variant: Option<VariantRef>,
-    /// True if the content is listed as well.
-    pub content: bool,
+    /// The parts that are read, without a variant.
+    pub view: View,
     /// The limit on bytes of a page. A larger page is rejected.
     pub size_limit: usize,
     /// True if the list is known to take long.
     pub is_heavy: bool,
     /// True if a filter can match no piece.
     pub matches_none: bool,
+    /// Counts the pieces of all pages up to this number.
+    pub count_up_to: Option<i64>,
 }
 
 /// The beginning of a page.
@@ -75,6 +65,15 @@ pub struct PiecePage {
     pub referenced: ReferencedResources,
     /// The position of the last piece, if more follow.
     pub next: Option<Position>,
+    /// The number of pieces on all pages, if it was requested.
+    pub total: Option<i64>,
+}
+
+impl PiecePage {
+    /// Returns the page of a list without pieces.
+    fn empty(request: &PieceListRequest) -> Self {
+        Self { total: request.count_up_to.map(|_| 0), ..Self::default() }
+    }
 }
 
 /// Lists pieces in the caller's scope.
@@ -103,10 +102,25 @@ async fn list_in(
 ) -> Result<PiecePage, Error> {
     let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
     if request.matches_none {
-        return Ok(PiecePage::default());
+        return Ok(PiecePage::empty(request));
     }
-    let view = View { variant: variant.map(|variant| variant.id), content: request.content };
-    let query = to_list_query(tx, scope, request, view).await?;
+    let view = View { variant: variant.map(|variant| variant.id), ..request.view };
+    let mut filters =
+        PieceFilters { within: scope.content_groups.clone(), ..request.filters.clone() };
+    if let Some(name) = &request.overridden_variant {
+        let Some(found) = storage::variants::find_named(tx, scope.workspace, name).await? else {
+            return Ok(PiecePage::empty(request));
+        };
+        filters.overridden_variant = Some(found.id);
+    }
+    let total = match request.count_up_to {
+        Some(limit) => {
+            let (workspace, variant) = (scope.workspace, view.variant);
+            Some(content_piece_list::count(tx, workspace, &filters, variant, limit).await?)
+        }
+        None => None,
+    };
+    let query = to_list_query(tx, scope, request, filters, view).await?;
     let limit = request.size_limit;
     let (mut pieces, is_too_large) =
         content_piece_list::list_until(tx, scope.workspace, &query, limit).await?;
@@ -118,13 +132,14 @@ async fn list_in(
     pieces.truncate(shown);
     let last = pieces.last().filter(|_| has_more);
     let next = last.map(|(piece, _)| request.sort.position(piece));
-    Ok(PiecePage { pieces, next, referenced: ReferencedResources::default() })
+    Ok(PiecePage { pieces, next, total, referenced: ReferencedResources::default() })
 }
 
 async fn to_list_query(
     tx: &Tx<'_>,
     scope: &Scope,
     request: &PieceListRequest,
+    filters: PieceFilters,
     view: View,
 ) -> Result<PieceListQuery, Error> {
     let after = match &request.start {
@@ -135,15 +150,7 @@ async fn to_list_query(
         }
     };
     Ok(PieceListQuery {
-        groups: request.groups.clone(),
-        subtree: request.subtree,
-        within: scope.content_groups.clone(),
-        ids: request.ids.clone(),
-        updated_since: request.updated_since,
-        date_from: request.date_from,
-        date_to: request.date_to,
-        slug: request.slug.clone(),
-        tag: request.tag,
+        filters,
         sort: request.sort,
         offset: request.offset,
         after,

@@ -63,7 +63,7 @@ async fn missing_in(
             Reference::ContentPiece(_) | Reference::Role(_) => {}
         }
     }
-    let found = references::find(tx, scope.workspace, &tags, &members).await?;
+    let found = references::find(tx, scope.workspace, &tags, &members, &[]).await?;
     let mut issues = Vec::new();
     for (path, reference) in references {
         let (exists, noun) = match *reference {

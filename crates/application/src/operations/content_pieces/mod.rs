@@ -140,12 +140,12 @@ pub struct PieceView {
     pub referenced: ReferencedResources,
 }
 
-/// Returns a piece in the caller's scope.
+/// Returns a piece in the caller's scope, as seen in the variant. `view` has the parts to read.
 pub async fn get(
     caller: &Caller,
     id: ContentPieceId,
     variant: Option<VariantRef>,
-    content: bool,
+    view: View,
 ) -> Result<PieceView, Error> {
     let (scope, service) = (caller.scope(), caller.service().clone());
     let state = StateBeforeRead::of(service.database(), scope.workspace);
@@ -153,7 +153,7 @@ pub async fn get(
         let workspace = scope.workspace;
         let within = scope.content_groups.as_deref();
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
-        let view = View { variant: variant.map(|variant| variant.id), content };
+        let view = View { variant: variant.map(|variant| variant.id), ..view };
         let found = content_pieces::find_visible(tx, workspace, id, within, view).await?;
         let piece = found.ok_or_else(Error::not_found)?;
         let cache = service.references();

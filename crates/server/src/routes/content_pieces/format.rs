@@ -3,15 +3,18 @@
 use std::io::{self, Write};
 
 use galley_api_types::content::ContentFormat;
-use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
+use galley_api_types::content_piece::{ContentPieceBody, FieldSelection, ReferencedResources};
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
+use galley_domain::Invalid;
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_storage::Error as StorageError;
+use galley_storage::content_pieces::View;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::extract::known_parameters::nearest;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::resources::request_memory::WorkspaceReservation;
@@ -25,6 +28,8 @@ pub(crate) struct ResponseFormat {
     description_as_text: bool,
     /// True if the custom data is returned as a value, not as a string.
     custom_data_as_value: bool,
+    /// The selected fields; `None` for all.
+    fields: Option<FieldSelection>,
 }
 
 /// The query parameters that [`ResponseFormat::parse`] reads, and `variant`.
@@ -44,6 +49,10 @@ pub(crate) struct FormatParameters {
     /// The format of the custom data: its JSON as a string, or the value of this JSON.
     #[param(inline, default = "string")]
     custom_data: Option<CustomDataFormat>,
+    /// The fields to return, separated by commas: names of fields of a piece. The parameter may be
+    /// repeated. `id` is always returned, and `content` includes the content. The schema of the
+    /// response is that of a piece with all fields.
+    fields: Option<String>,
     /// The identifier or key of a variant. Its overrides replace the piece's own values.
     variant: Option<String>,
 }
@@ -74,9 +83,16 @@ enum CustomDataFormat {
 }
 
 impl ResponseFormat {
-    /// Reads `content`, `contentFormat`, `description` and `customData`.
+    /// Reads `content`, `contentFormat`, `description`, `customData` and `fields`.
     pub(crate) fn parse(query: &mut Query) -> Self {
-        let content = query.boolean("content");
+        let mut content = query.boolean("content");
+        let mut fields = read_fields(query);
+        if let Some(fields) = &mut fields {
+            content |= fields.contains("content");
+            if content {
+                fields.add("content");
+            }
+        }
         let formats = ContentFormat::ALL.iter().map(|&format| (format.as_str(), format));
         let formats: Vec<_> = formats.collect();
         let format = query.choice("contentFormat", &formats).unwrap_or(ContentFormat::Json);
@@ -86,7 +102,21 @@ impl ResponseFormat {
             content: content.then_some(format),
             description_as_text: query.choice("description", &texts).unwrap_or(false),
             custom_data_as_value: query.choice("customData", &values).unwrap_or(false),
+            fields,
         }
+    }
+
+    /// Returns the parts of a piece that are read, without a variant.
+    pub(crate) fn view(self) -> View {
+        View {
+            variant: None,
+            content: self.content.is_some(),
+            skips_custom_data: !self.selects("customData"),
+        }
+    }
+
+    fn selects(self, field: &str) -> bool {
+        self.fields.is_none_or(|fields| fields.contains(field))
     }
 
     /// Converts pieces to this format. Large conversions run on the CPU pool.
@@ -156,12 +186,13 @@ impl ResponseFormat {
         };
         let custom_data = piece.fields.custom_data.as_ref().filter(|_| self.custom_data_as_value);
         let custom_data = custom_data.map(custom_data_value).transpose()?;
-        Ok(Some(RenderedPiece { piece, description, custom_data, content }))
+        Ok(Some(RenderedPiece { piece, description, custom_data, content, fields: self.fields }))
     }
 
     /// Returns the description in this format.
     fn description(self, piece: &ContentPiece) -> Option<String> {
-        let html = piece.fields.description.as_ref().map(Description::as_str)?;
+        let selected = piece.fields.description.as_ref().filter(|_| self.selects("description"));
+        let html = selected.map(Description::as_str)?;
         if !self.description_as_text {
             return Some(html.to_owned());
         }
@@ -180,6 +211,7 @@ pub(crate) struct RenderedPiece {
     custom_data: Option<Box<RawValue>>,
     /// The content as JSON.
     content: Option<String>,
+    fields: Option<FieldSelection>,
 }
 
 impl RenderedPiece {
@@ -193,8 +225,32 @@ impl RenderedPiece {
         if let Some(value) = &self.custom_data {
             body = body.with_custom_data_value(value);
         }
-        body.write_json(self.content.as_deref(), out)
+        let content = self.content.as_deref();
+        match self.fields {
+            Some(fields) => body.write_selected_json(fields, content, out),
+            None => body.write_json(content, out),
+        }
     }
+}
+
+/// Reads the selected fields. A misspelt name is reported with the nearest known one.
+fn read_fields(query: &mut Query) -> Option<FieldSelection> {
+    let given: Vec<String> = query.all("fields").iter().map(|&value| value.to_owned()).collect();
+    if given.is_empty() {
+        return None;
+    }
+    let mut selection = FieldSelection::default();
+    let names = given.iter().flat_map(|value| value.split(','));
+    for name in names.map(str::trim).filter(|name| !name.is_empty()) {
+        if !selection.add(name) {
+            let message = match nearest(name, FieldSelection::NAMES) {
+                Some(nearest) => format!("has an unknown field; did you mean {nearest}?"),
+                None => format!("may have only {}", FieldSelection::NAMES.join(", ")),
+            };
+            query.add_issue("fields", &Invalid::new("invalid_enum_value", message));
+        }
+    }
+    Some(selection)
 }
 
 fn parse_tree(json: &str) -> Result<Tree, Error> {

@@ -6,7 +6,7 @@ use galley_domain::Invalid;
 
 use crate::extract::query::Query;
 
-/// The limit on identifiers in one filter.
+/// The limit on identifiers in most filters.
 const FILTERED_IDS_LIMIT: usize = 100;
 
 /// The filter by a parameter that names identifiers, separated by commas, and may be repeated.
@@ -14,10 +14,17 @@ const FILTERED_IDS_LIMIT: usize = 100;
 pub(super) struct IdFilter<I> {
     /// The well-formed identifiers, or `None` without the parameter.
     pub(super) ids: Option<Vec<I>>,
+    /// True if some identifiers are malformed.
+    pub(super) has_malformed: bool,
 }
 
 impl<I: FromStr> IdFilter<I> {
     pub(super) fn read(query: &mut Query, name: &str) -> Self {
+        Self::read_up_to(query, name, FILTERED_IDS_LIMIT)
+    }
+
+    /// Like [`IdFilter::read`], with another limit on identifiers.
+    pub(super) fn read_up_to(query: &mut Query, name: &str, limit: usize) -> Self {
         let texts: Vec<String> = query.all(name).iter().map(|&value| value.to_owned()).collect();
         let named: Vec<&str> = texts
             .iter()
@@ -25,12 +32,12 @@ impl<I: FromStr> IdFilter<I> {
             .map(str::trim)
             .filter(|id| !id.is_empty())
             .collect();
-        if named.len() > FILTERED_IDS_LIMIT {
-            let message = format!("must name at most {FILTERED_IDS_LIMIT} identifiers");
+        if named.len() > limit {
+            let message = format!("must name at most {limit} identifiers");
             query.add_issue(name, &Invalid::new("too_long", message));
         }
-        let ids = named.iter().filter_map(|id| id.parse().ok()).collect();
-        Self { ids: (!texts.is_empty()).then_some(ids) }
+        let ids: Vec<I> = named.iter().filter_map(|id| id.parse().ok()).collect();
+        Self { has_malformed: ids.len() < named.len(), ids: (!texts.is_empty()).then_some(ids) }
     }
 
     /// Returns true if the parameter is present but contains no well-formed identifier.

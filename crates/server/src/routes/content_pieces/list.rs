@@ -2,14 +2,17 @@
 
 use std::io::Write;
 
+use axum::http::HeaderValue;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::request::RequestedTime;
 use galley_application::Rejection;
 use galley_application::operations::content_pieces::{
     self, PageStart, PieceListRequest, PiecePage,
 };
+use galley_domain::content_piece::without_repeats;
 use galley_domain::variant::VariantRef;
-use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
+use galley_domain::{ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{Position, Sort, SortKey};
 use galley_storage::content_pieces::size as viewed_size;
 use utoipa::{IntoParams, ToSchema};
@@ -20,6 +23,7 @@ use crate::extract::query::RequestedId;
 use crate::resources::overload;
 use crate::respond::large_response::{self, ResponseBuffer};
 use crate::respond::page_links;
+use crate::respond::response::TOTAL_COUNT;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::content_pieces::id_filter::IdFilter;
 use crate::routes::prelude::*;
@@ -52,8 +56,19 @@ struct PieceListParameters {
     date_to: Option<RequestedTime>,
     /// List the pieces with exactly this slug.
     slug: Option<String>,
-    /// List the pieces with this tag.
+    /// List the pieces with one of these tags: up to 20 identifiers, separated by commas. The
+    /// parameter may be repeated.
     tag_id: Option<String>,
+    /// List only the pieces with all tags of `tagId`. The pieces with the first tag are read, so
+    /// name the rarest tag first.
+    #[param(default = false)]
+    all_tags: Option<bool>,
+    /// List the pieces with this member.
+    member_id: Option<String>,
+    /// List the pieces that override fields or their content in this variant: its identifier or
+    /// key.
+    #[param(example = "de")]
+    has_variant: Option<String>,
     #[param(inline, default = "order")]
     sort: Option<SortSchema>,
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
@@ -65,6 +80,10 @@ struct PieceListParameters {
     /// The `order` of a piece. The list continues after it.
     #[param(pattern = "^([0-9A-Za-z]{5})*(?!0{5})[0-9A-Za-z]{5}$")]
     last_order: Option<String>,
+    /// Return the number of pieces on all pages in the header `Total-Count`: up to 10,000, and
+    /// `10000+` if there are more. Counting reads all these pieces.
+    #[param(default = false)]
+    total: Option<bool>,
     /// The cursor of the next page, from the `Link` header of the previous response.
     #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
@@ -122,40 +141,38 @@ pub(crate) async fn handle(
         pagination::PER_PAGE_MAX
     };
     let page = PageRequest::from_query(&mut query, per_page_max);
-    let filters = ListFilters::read(&mut query);
+    let requested = RequestedList::read(&mut query);
     query.finish()?;
-    let variant = filters.variant.clone().map(RequestedId::get).transpose()?;
-    let has_cursor = !matches!(filters.start, PageStart::Beginning);
-    let sort = filters.sort;
+    let variant = requested.variant.clone().map(RequestedId::get).transpose()?;
+    let has_cursor = !matches!(requested.start, PageStart::Beginning);
+    let sort = requested.sort;
     // No index covers a variant's overrides of the date or title.
     let sorts_all = variant.is_some() && matches!(sort.key, SortKey::Date | SortKey::Title);
-    let is_heavy = page.is_heavy(has_cursor) || sorts_all || filters.filters_by_unsorted_time();
+    let is_heavy = page.is_heavy(has_cursor)
+        || sorts_all
+        || requested.sorts_by_another_time()
+        || requested.counts;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
-        groups: filters.groups,
-        subtree: filters.subtree,
-        ids: filters.ids,
-        updated_since: filters.updated_since,
-        date_from: filters.date_from,
-        date_to: filters.date_to,
-        slug: filters.slug,
-        tag: filters.tag,
+        filters: requested.filters,
+        overridden_variant: requested.overridden_variant,
         sort,
-        start: filters.start,
+        start: requested.start,
         per_page: page.per_page(),
         offset: page.offset(has_cursor),
         variant,
-        content: format.content.is_some(),
+        view: format.view(),
         size_limit: page_max,
         is_heavy,
-        matches_none: filters.matches_none,
+        matches_none: requested.matches_none,
+        count_up_to: requested.counts.then_some(TOTAL_MAX + 1),
     };
     let counts_as_load = !is_heavy || staleness.allows_stale();
     let caller = actor.stale_caller(staleness);
     let list = content_pieces::list(&caller, request);
     let page =
         if counts_as_load { list.await? } else { overload::uncounted(Box::pin(list)).await? };
-    let PiecePage { pieces: listed, referenced, next } = page;
+    let PiecePage { pieces: listed, referenced, next, total } = page;
     let next = next.map(|position| cursor_text(sort, &position));
     let size = listed.iter().map(viewed_size).sum();
     let reservation = large_response::reserve(&app, actor.workspace, size)?;
@@ -174,56 +191,86 @@ pub(crate) async fn handle(
         .ok_or_else(|| Rejection::response_too_large("perPage", page_max))?;
     let mut response = response::reserved_resource(0, json);
     page_links::link_next(&mut response, &query, next.as_deref());
+    if let Some(total) = total {
+        response.headers_mut().insert(TOTAL_COUNT, total_count(total));
+    }
     Ok(response)
 }
 
-/// The filters, the sort and the start of the list in the query.
+/// The limit on pieces that are counted.
+const TOTAL_MAX: i64 = 10_000;
+
+/// Returns the value of `Total-Count`.
+fn total_count(total: i64) -> HeaderValue {
+    if total <= TOTAL_MAX {
+        return HeaderValue::from(total);
+    }
+    HeaderValue::try_from(format!("{TOTAL_MAX}+")).expect("digits and a plus sign")
+}
+
+/// The list that a query requests.
 #[derive(Debug, Clone)]
-struct ListFilters {
-    groups: Option<Vec<ContentGroupId>>,
-    subtree: bool,
-    ids: Option<Vec<ContentPieceId>>,
-    updated_since: Option<Timestamp>,
-    date_from: Option<Timestamp>,
-    date_to: Option<Timestamp>,
-    slug: Option<String>,
-    tag: Option<TagId>,
+struct RequestedList {
+    filters: PieceFilters,
+    overridden_variant: Option<VariantRef>,
     sort: Sort,
     start: PageStart,
     variant: Option<RequestedId<VariantRef>>,
+    /// True if the pieces of all pages are counted.
+    counts: bool,
     /// True if a filter can match no piece.
     matches_none: bool,
 }
 
-impl ListFilters {
+/// The limit on tags in a filter. A list reads a page of pieces for each of them.
+const FILTERED_TAGS_LIMIT: usize = 20;
+
+impl RequestedList {
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
         let groups = IdFilter::read(query, "contentGroupId");
         let pieces = IdFilter::read(query, "ids");
-        let tag = query.text("tagId").map(|text| text.parse::<TagId>());
-        Self {
-            matches_none: groups.matches_none()
-                || pieces.matches_none()
-                || matches!(tag, Some(Err(_))),
+        let tags = IdFilter::<TagId>::read_up_to(query, "tagId", FILTERED_TAGS_LIMIT);
+        let all_tags = query.boolean("allTags");
+        let member = query.text("memberId").map(|text| text.parse());
+        let overridden = query.text("hasVariant").map(|text| text.parse());
+        let matches_none = groups.matches_none()
+            || pieces.matches_none()
+            || tags.matches_none()
+            || (all_tags && tags.has_malformed)
+            || matches!(member, Some(Err(_)))
+            || matches!(overridden, Some(Err(_)));
+        let filters = PieceFilters {
             groups: groups.ids,
             subtree: query.boolean("subtree"),
+            within: None,
             ids: pieces.ids,
             updated_since: query.time("updatedSince", Timestamp::parse_iso8601),
             date_from: query.time("dateFrom", Timestamp::parse_iso8601),
             date_to: query.time("dateTo", Timestamp::parse_iso8601_end),
             slug: query.text("slug"),
-            tag: tag.and_then(Result::ok),
+            tags: without_repeats(tags.ids.unwrap_or_default()),
+            all_tags,
+            member: member.and_then(Result::ok),
+            overridden_variant: None,
+        };
+        Self {
+            filters,
+            overridden_variant: overridden.and_then(Result::ok),
             sort,
             start: read_start(query, sort),
             variant: query.variant(),
+            counts: query.boolean("total"),
+            matches_none,
         }
     }
 
     /// Returns true if a filter is by a time that isn't the sort key. No index has both, so the
     /// pieces in the range are sorted, or those outside are skipped.
-    fn filters_by_unsorted_time(&self) -> bool {
-        let filters_by_date = self.date_from.is_some() || self.date_to.is_some();
-        (self.updated_since.is_some() && self.sort.key != SortKey::UpdatedAt)
+    fn sorts_by_another_time(&self) -> bool {
+        let filters = &self.filters;
+        let filters_by_date = filters.date_from.is_some() || filters.date_to.is_some();
+        (filters.updated_since.is_some() && self.sort.key != SortKey::UpdatedAt)
             || (filters_by_date && self.sort.key != SortKey::Date)
     }
 }

@@ -42,10 +42,9 @@ pub(crate) async fn get(
     let variant = query.variant();
     query.finish()?;
     let variant = variant.map(RequestedId::get).transpose()?;
-    let content = format.content.is_some();
     let caller = actor.stale_caller(staleness);
     let PieceView { piece: viewed, referenced } =
-        content_pieces::get(&caller, id.get()?, variant, content).await?;
+        content_pieces::get(&caller, id.get()?, variant, format.view()).await?;
     let size = viewed_size(&viewed);
     let reservation = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, reservation) =

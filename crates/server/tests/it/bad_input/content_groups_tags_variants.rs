@@ -34,11 +34,15 @@ const ROWS: &str = r#"
     POST /variants
         {} -> key label
         {"key":"","label":""} -> key label
-        {"key":"De","label":"a\tb"} -> key label
-        {"key":"de-at","label":"x"} -> key
+        {"key":"De_at","label":"a\tb"} -> key label
+        {"key":"de--at","label":"x"} -> key
+        {"key":"de-","label":"x"} -> key
+        {"key":"de-abcdefghi","label":"x"} -> key
+        {"key":"a-bcdefghi-bcdefghi-bcdefghi-bcdefghi","label":"x"} -> key
         {"key":"abcdefghijklmnopqrstu","label":"x"} -> key
         {"key":1,"label":2,"description":3} -> key label description
         {"key":"de","label":"again"} -> 409 key_taken
+        {"key":"De","label":"again"} -> 409 key_taken
     PUT /variants
         {} -> id
         {"id":"de","label":"x"} -> 404 not_found

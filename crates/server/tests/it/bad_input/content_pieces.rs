@@ -86,7 +86,7 @@ const OTHERS: &str = r#"
         {"id":"$piece","title":null} -> title
         {"id":"$piece","tags":["x"]} -> 400 unknown_reference tags[0]
         {"id":"$piece","variant":"fr"} -> 404 not_found
-        {"id":"$piece","variant":"DE"} -> 404 not_found
+        {"id":"$piece","variant":"FR"} -> 404 not_found
         {"id":"$piece","variant":"$tag"} -> 404 not_found
         {"id":"$piece","variant":[]} -> variant
         {"variant":"de"} -> id
@@ -100,6 +100,7 @@ const OTHERS: &str = r#"
         ?id=%00 -> id
         ?content=x -> id content
         ?variant=de -> id
+        ?id=x&fields=titel -> fields
         /list?page=-1 -> page
         /list?page=1.5 -> page
         /list?page=1e3 -> page
@@ -116,6 +117,10 @@ const OTHERS: &str = r#"
         /list?dateTo=2026-11-20T09:30:00+01:00 -> dateTo
         /list?dateFrom=2026&dateFrom=2027 -> dateFrom
         /list?variant=de&variant=fr -> variant
+        /list?hasVariant=de&hasVariant=fr -> hasVariant
+        /list?memberId=a&memberId=b -> memberId
+        /list?allTags=all&total=yes -> allTags total
+        /list?hasVariant=%00&tagId=%00&memberId=%00 -> hasVariant tagId memberId
         /list?variant=%00 -> variant
         /list?variant=fr -> 404 not_found
         /list?variant=fr&contentGroupId=x -> 404 not_found

@@ -19,6 +19,7 @@ impl WorkspaceModel<'_> {
         self.check_groups().await?;
         self.check_tags().await?;
         self.check_filters().await?;
+        self.check_reference_filters().await?;
         let ids =
             |pairs: &[(String, String)]| pairs.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
         for (path, known) in
@@ -51,14 +52,22 @@ impl WorkspaceModel<'_> {
             let list = self.walk(&path, "lastOrder", "order").await?;
             let found = list.iter().map(|one| {
                 let shown = (text(&one["title"]), column(&one["tags"], "id"));
-                (text(&one["id"]), text(&one["contentGroupId"]), shown)
+                let variants = one["variants"].as_array().unwrap().iter().map(text).collect();
+                (text(&one["id"]), text(&one["contentGroupId"]), shown, variants)
             });
-            let expected = self.pieces.iter();
-            let expected =
-                expected.map(|one| (one.id.clone(), one.group.clone(), one.shown(variant)));
+            let expected = self.pieces.iter().map(|one| {
+                let variants = one.overrides.keys().map(|id| self.variant_key(id));
+                let variants = variants.collect::<Vec<_>>();
+                (one.id.clone(), one.group.clone(), one.shown(variant), variants)
+            });
             prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         }
         Ok(())
+    }
+
+    fn variant_key(&self, id: &str) -> String {
+        let found = self.variants.iter().find(|(known, _)| known == id);
+        found.map(|(_, key)| key.clone()).unwrap_or_default()
     }
 
     /// Returns the ids of the pieces that meet a condition, in list order.
@@ -95,12 +104,60 @@ impl WorkspaceModel<'_> {
         Ok(())
     }
 
+    /// Returns the ids of the pieces in a filtered list, read page by page, and checks their count.
+    async fn filtered(&self, filter: &str) -> Result<Vec<String>, TestCaseError> {
+        let path = format!("/content-pieces/list?perPage=9&{filter}");
+        let ids: Vec<_> = self.walk(&path, "lastOrder", "order").await?;
+        let ids: Vec<_> = ids.iter().map(|one| text(&one["id"])).collect();
+        let path = format!("/content-pieces/list?perPage=1&total=true&{filter}");
+        let counted = self.service.send_as(&self.token, Method::GET, &path, None).await;
+        prop_assert_eq!(counted.header("total-count"), ids.len().to_string(), "{}", filter);
+        Ok(ids)
+    }
+
+    /// Compares lists by several tags, by members and by overridden variants.
+    async fn check_reference_filters(&self) -> CheckResult {
+        let variants = self.variants.iter().map(|(id, _)| Some(id.as_str())).take(2);
+        for variant in [None].into_iter().chain(variants) {
+            let query = variant.map_or(String::new(), |variant| format!("&variant={variant}"));
+            for pair in self.tags.windows(2) {
+                let [(one, _), (other, _)] = pair else { unreachable!("a window of two") };
+                let filter = format!("tagId={one},{other}{query}");
+                let shown = |piece: &PieceModel| piece.shown(variant).1;
+                let any = self.pieces_with(|piece| {
+                    shown(piece).contains(one) || shown(piece).contains(other)
+                });
+                prop_assert_eq!(self.filtered(&filter).await?, any);
+                let all = self.pieces_with(|piece| {
+                    shown(piece).contains(one) && shown(piece).contains(other)
+                });
+                prop_assert_eq!(self.filtered(&format!("{filter}&allTags=true")).await?, all);
+            }
+            for member in &self.members {
+                let expected = self.pieces_with(|piece| piece.members.contains(&member.id));
+                let filter = format!("memberId={}{query}", member.id);
+                prop_assert_eq!(self.filtered(&filter).await?, expected);
+            }
+            for (id, key) in &self.variants {
+                let expected = self.pieces_with(|piece| piece.overrides.contains_key(id));
+                let key = key.to_uppercase();
+                let found = self.filtered(&format!("hasVariant={key}{query}")).await?;
+                prop_assert_eq!(found, expected);
+            }
+        }
+        let (Some((tag, _)), Some(member)) = (self.tags.first(), self.members.first()) else {
+            return Ok(());
+        };
+        let with_both =
+            |piece: &PieceModel| piece.tags.contains(tag) && piece.members.contains(&member.id);
+        let filter = format!("tagId={tag}&memberId={}", member.id);
+        prop_assert_eq!(self.filtered(&filter).await?, self.pieces_with(with_both));
+        Ok(())
+    }
+
     /// Compares lists by identifiers and times.
     async fn check_filters(&self) -> CheckResult {
-        let filtered = async |filter: &str| {
-            let path = format!("/content-pieces/list?perPage=1000&{filter}");
-            Ok::<_, TestCaseError>(column(&self.get(&path).await?, "id"))
-        };
+        let filtered = async |filter: &str| self.filtered(filter).await;
         for (from, to) in [("2026-01-01", "2026-01-01"), ("2026-01-02", "2026-01-09")] {
             let expected = self.pieces_with(|piece| {
                 piece.date.as_deref().is_some_and(|date| from <= date && date <= to)
@@ -118,8 +175,9 @@ impl WorkspaceModel<'_> {
             let since = text(&middle["updatedAt"]);
             let later = all.iter().filter(|one| text(&one["updatedAt"]) >= since);
             let expected: Vec<_> = later.map(|one| text(&one["id"])).collect();
-            let found = filtered(&format!("sort=updatedAt&updatedSince={since}")).await?;
-            prop_assert_eq!(found, expected);
+            let path = format!("perPage=1000&sort=updatedAt&updatedSince={since}");
+            let found = self.get(&format!("/content-pieces/list?{path}")).await?;
+            prop_assert_eq!(column(&found, "id"), expected);
         }
         Ok(())
     }

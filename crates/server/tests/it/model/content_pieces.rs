@@ -144,7 +144,8 @@ impl WorkspaceModel<'_> {
     fn piece_body(&mut self, group: &str, tags: &[String], after: Option<&str>) -> Value {
         self.made += 1;
         let (title, slug) = (format!("title {}", self.made % 6), format!("s{}", self.made));
-        let mut body = json!({"title": title, "slug": slug, "tags": tags, "members": [],
+        let members: Vec<_> = self.members.iter().skip(self.made % 3).map(|one| &one.id).collect();
+        let mut body = json!({"title": title, "slug": slug, "tags": tags, "members": members,
             "contentGroupId": group});
         if let day @ 1.. = self.made % 4 {
             body["date"] = json!(format!("2026-01-0{day}"));
@@ -161,6 +162,7 @@ impl WorkspaceModel<'_> {
             title: text(&body["title"]),
             date: body["date"].as_str().map(str::to_owned),
             tags: body["tags"].as_array().unwrap().iter().map(text).collect(),
+            members: body["members"].as_array().unwrap().iter().map(text).collect(),
             group: text(&body["contentGroupId"]),
             overrides: BTreeMap::new(),
         };

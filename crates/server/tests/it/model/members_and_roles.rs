@@ -84,6 +84,9 @@ impl WorkspaceModel<'_> {
         self.delete(&format!("/workspace-memberships?id={id}"), expected).await?;
         if expected == 204 {
             self.members.retain(|one| one.id != id);
+            for piece in &mut self.pieces {
+                piece.members.retain(|member| *member != id);
+            }
             self.record_event("memberRemoved", &id, None, None);
             self.deleted.push(id);
         }

@@ -47,8 +47,9 @@ impl WorkspaceModel<'_> {
     }
 
     pub(super) async fn make_variant(&mut self, key: u8) -> CheckResult {
-        let key = format!("key_{key}");
-        let taken = self.variants.iter().any(|(_, known)| *known == key);
+        let key =
+            if self.made.is_multiple_of(2) { format!("de-{key}") } else { format!("DE-{key}") };
+        let taken = self.variants.iter().any(|(_, known)| known.eq_ignore_ascii_case(&key));
         let body = json!({"key": key, "label": "a variant"});
         let made = self.post("/variants", &body, if taken { 409 } else { 201 }).await?;
         if !taken {

@@ -29,6 +29,7 @@ pub(super) struct PieceModel {
     pub(super) title: String,
     pub(super) date: Option<String>,
     pub(super) tags: Vec<String>,
+    pub(super) members: Vec<String>,
     pub(super) group: String,
     pub(super) overrides: BTreeMap<String, ModelOverrides>,
 }

@@ -101,12 +101,19 @@ async fn variant_keys_are_unique_in_a_workspace(store: TestStore) {
     let body = json!({"key": "de", "label": "again"});
     let answer = service.post("/variants", &body).await;
     answer.assert_problem(409, "key_taken", &[]);
+    let body_in_capitals = json!({"key": "DE", "label": "again"});
+    service.post("/variants", &body_in_capitals).await.assert_problem(409, "key_taken", &[]);
     let before = service.get("/variants/list").await.body;
     let answer = service.put("/variants", &json!({"id": other, "key": "de", "label": "x"})).await;
     answer.assert_problem(409, "key_taken", &[]);
     assert_eq!(service.get("/variants/list").await.body, before);
     let same = service.put("/variants", &json!({"id": id, "key": "de", "label": "x"})).await;
     assert_eq!(same.status, 204, "its own key is not taken");
+    for key in ["DE", "de"] {
+        let same = service.put("/variants", &json!({"id": id, "key": key})).await;
+        assert_eq!(same.status, 204, "its case may change");
+        assert_eq!(service.get(&format!("/variants?id={id}")).await.body["key"], key);
+    }
     let elsewhere = service.other_workspace().await;
     let theirs = service.send_as(&elsewhere.token, Method::POST, "/variants", Some(&body)).await;
     assert_eq!(theirs.status, 201);

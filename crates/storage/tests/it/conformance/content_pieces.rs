@@ -6,8 +6,9 @@ use galley_domain::tag::Tag;
 use galley_domain::{
     ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{Affects, Error, IdPage, WriteTx, content_pieces, order_key_spread, tags};
 
@@ -51,16 +52,19 @@ pub(super) async fn pieces(
     let content = content_pieces::find_content(tx, workspace, first.id, None).await?;
     assert_eq!(content.as_deref(), Some("{}"));
     let within = [open.group];
-    let whole = View { variant: None, content: true };
+    let whole = View { variant: None, content: true, ..View::default() };
     let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), whole).await?;
     assert_eq!(seen, Some((first.clone(), Some("{}".to_owned()))));
     let seen = content_pieces::find_visible(tx, workspace, first.id, None, View::default()).await?;
     assert_eq!(seen, Some((first.clone(), None)));
+    let short = View { skips_custom_data: true, ..View::default() };
+    let seen = content_pieces::find_visible(tx, workspace, first.id, None, short).await?;
+    assert_eq!(seen, Some((first.clone(), None)), "it has no custom data");
     let elsewhere = [ContentGroupId::new(1)];
     let seen =
         content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
     assert_eq!(seen, None);
-    let second = insert_last(tx, open, &first).await?;
+    let second = insert_last(tx, open, &first, member).await?;
     let mut renamed = first.clone();
     renamed.fields.title = Title::parse("Other").unwrap();
     renamed.fields.tags = vec![red.id];
@@ -88,6 +92,7 @@ async fn insert_last(
     tx: &WriteTx<'_>,
     open: &ConformanceFixture,
     first: &ContentPiece,
+    member: WorkspaceMemberId,
 ) -> Result<ContentPiece, Error> {
     let workspace = open.workspace;
     ordering::lock(tx, workspace).await?;
@@ -97,6 +102,7 @@ async fn insert_last(
     assert!(end > first.order);
     let mut second = open.second.clone();
     second.order = end;
+    second.fields.members = vec![member];
     content_pieces::insert(tx, workspace, &second, "{}").await?;
     let last = ordering::last(tx, workspace).await?.expect("there are pieces");
     assert_eq!(last.id, second.id);
@@ -142,6 +148,42 @@ pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resu
     Ok(())
 }
 
+/// Returns every filter, and the number of the two listed pieces that it matches. The first piece
+/// has the tag, the second one the member; none has overrides in the variant of the id 1.
+fn filters(
+    open: &ConformanceFixture,
+    tag: &Tag,
+    listed: &[PieceInView],
+) -> Vec<(PieceFilters, usize)> {
+    let ids = |range: &[PieceInView]| range.iter().map(|(piece, _)| piece.id).collect();
+    let member = listed.iter().find_map(|(piece, _)| piece.fields.members.first()).copied();
+    let (group, other_group) = (open.group, ContentGroupId::new(1));
+    let (tag, other_tag) = (tag.id, TagId::new(1));
+    let [earliest, latest] = [i64::MIN, i64::MAX].map(|ms| Some(Timestamp::from_ms(ms)));
+    let all = PieceFilters::default;
+    vec![
+        (PieceFilters { groups: Some(vec![group]), ..all() }, 2),
+        (PieceFilters { groups: Some(vec![group, other_group]), ..all() }, 2),
+        (PieceFilters { groups: Some(vec![group]), subtree: true, ..all() }, 2),
+        (PieceFilters { within: Some(vec![other_group]), ..all() }, 0),
+        (PieceFilters { slug: Some("first".to_owned()), ..all() }, 1),
+        (PieceFilters { tags: vec![tag], ..all() }, 1),
+        (PieceFilters { tags: vec![tag, other_tag], ..all() }, 1),
+        (PieceFilters { tags: vec![tag, other_tag], all_tags: true, ..all() }, 0),
+        (PieceFilters { member, ..all() }, 1),
+        (PieceFilters { member: Some(WorkspaceMemberId::new(1)), ..all() }, 0),
+        (PieceFilters { member, tags: vec![tag], ..all() }, 0),
+        (PieceFilters { member, tags: vec![other_tag, tag], ..all() }, 0),
+        (PieceFilters { overridden_variant: Some(VariantId::new(1)), ..all() }, 0),
+        (PieceFilters { ids: Some(ids(&listed[..1])), ..all() }, 1),
+        (PieceFilters { ids: Some(ids(listed)), ..all() }, 2),
+        (PieceFilters { updated_since: Some(Timestamp::from_ms(0)), ..all() }, 2),
+        (PieceFilters { updated_since: latest, ..all() }, 0),
+        (PieceFilters { date_from: latest, ..all() }, 0),
+        (PieceFilters { date_to: earliest, ..all() }, 0),
+    ]
+}
+
 /// Exercises every filter and sort key, and pagination by position.
 pub(super) async fn lists(
     tx: &WriteTx<'_>,
@@ -153,7 +195,8 @@ pub(super) async fn lists(
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
         let sort = Sort { key, descending };
-        let all = PieceListQuery { sort, view: View { variant, content: false }, ..everything() };
+        let all =
+            PieceListQuery { sort, view: View { variant, ..View::default() }, ..everything() };
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
         let (some, was_much) = content_piece_list::list_until(tx, open.workspace, &all, 1).await?;
         assert_eq!((some.as_slice(), was_much), (&listed[..1], listed.len() > 1));
@@ -165,31 +208,30 @@ pub(super) async fn lists(
         let rest = PieceListQuery { after: Some(sort.position(first)), ..all.clone() };
         let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
         assert_eq!(rest.iter().map(|(piece, _)| piece.id).collect::<Vec<_>>(), [listed[1].0.id]);
+        for (filters, count) in filters(open, tag, &listed) {
+            let query = PieceListQuery { filters, ..all.clone() };
+            let found = content_piece_list::list(tx, open.workspace, &query).await?;
+            assert_eq!(found.len(), count, "{query:?}");
+            for limit in [1, 10] {
+                let (workspace, filters) = (open.workspace, &query.filters);
+                let counted = content_piece_list::count(tx, workspace, filters, variant, limit);
+                let expected = i64::try_from(count).unwrap().min(limit);
+                assert_eq!(counted.await?, expected, "{query:?}");
+            }
+        }
+        let groups = Some(vec![open.group]);
+        let of_group = PieceFilters { groups, ..PieceFilters::default() };
         for (query, count) in [
-            (PieceListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
             (
                 PieceListQuery {
-                    groups: Some(vec![open.group, ContentGroupId::new(1)]),
+                    view: View { variant, content: true, ..View::default() },
+                    offset: 1,
                     ..all.clone()
                 },
-                2,
+                1,
             ),
-            (PieceListQuery { groups: Some(vec![open.group]), subtree: true, ..all.clone() }, 2),
-            (PieceListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
-            (PieceListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
-            (PieceListQuery { tag: Some(tag.id), ..all.clone() }, 1),
-            (PieceListQuery { ids: Some(vec![first.id]), ..all.clone() }, 1),
-            (PieceListQuery { ids: Some(vec![listed[1].0.id, first.id]), ..all.clone() }, 2),
-            (PieceListQuery { updated_since: Some(Timestamp::from_ms(0)), ..all.clone() }, 2),
-            (
-                PieceListQuery { updated_since: Some(Timestamp::from_ms(i64::MAX)), ..all.clone() },
-                0,
-            ),
-            (PieceListQuery { date_from: Some(Timestamp::from_ms(i64::MAX)), ..all.clone() }, 0),
-            (PieceListQuery { date_to: Some(Timestamp::from_ms(i64::MIN)), ..all.clone() }, 0),
-            (PieceListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
             (PieceListQuery { offset: 1_000, ..all.clone() }, 0),
-            (PieceListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),
+            (PieceListQuery { filters: of_group, offset: 1_000, ..all.clone() }, 0),
         ] {
             let listed = content_piece_list::list(tx, open.workspace, &query).await?;
             assert_eq!(listed.len(), count, "{query:?}");

@@ -6,11 +6,13 @@ use galley_domain::tag::Tag;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{
-    Error, IdPage, WriteTx, content_piece_variants, content_pieces, tags, variants,
+    Error, IdPage, WriteTx, content_piece_references, content_piece_variants, content_pieces, tags,
+    variants,
 };
 use galley_testing::{TestStore, on_both_engines};
 
@@ -45,7 +47,9 @@ pub(super) async fn in_variant(
         (None, Some(own_tag.id), 0),
     ] {
         let slug = slug.map(str::to_owned);
-        let query = PieceListQuery { slug, tag, view: exercise.german_view(), ..everything() };
+        let tags = Vec::from_iter(tag);
+        let filters = PieceFilters { slug, tags, ..PieceFilters::default() };
+        let query = PieceListQuery { filters, view: exercise.german_view(), ..everything() };
         let found = content_piece_list::list(tx, workspace, &query).await?;
         assert_eq!(found.len(), count, "{query:?}");
     }
@@ -91,7 +95,7 @@ struct OverridesExercise<'a, 'tx> {
 
 impl OverridesExercise<'_, '_> {
     fn german_view(&self) -> View {
-        View { variant: Some(self.variants[0]), content: true }
+        View { variant: Some(self.variants[0]), content: true, ..View::default() }
     }
 
     async fn find(&self, variant: VariantId) -> Result<Option<ContentPieceOverrides>, Error> {
@@ -137,9 +141,23 @@ impl OverridesExercise<'_, '_> {
         ];
         expected.sort_by_key(|(variant, ..)| *variant);
         assert_eq!(overrides, expected);
+        let before = content_pieces::find(tx, workspace, piece.id).await?.expect("it is there");
+        let ids = content_piece_variants::ids_of_piece(tx, workspace, piece.id).await?;
+        assert_eq!(ids, expected.iter().map(|(variant, ..)| *variant).collect::<Vec<_>>());
+        let piece = ContentPiece { variants: ids, ..before.clone() };
+        content_pieces::update(tx, workspace, &before, &piece).await?;
+        assert_eq!(content_pieces::find(tx, workspace, piece.id).await?.as_ref(), Some(&piece));
+        for (variant, count) in [(german, 1), (VariantId::new(1), 0)] {
+            let overridden_variant = Some(variant);
+            let filters = PieceFilters { overridden_variant, ..PieceFilters::default() };
+            let query = PieceListQuery { filters, ..everything() };
+            let found = content_piece_list::list(tx, workspace, &query).await?;
+            assert_eq!(found.len(), count, "{query:?}");
+        }
         let seen =
             content_pieces::find_visible(tx, workspace, piece.id, None, self.german_view()).await?;
-        assert_eq!(seen, Some((german_piece.clone(), Some("{\"b\":2}".to_owned()))));
+        let german_piece = ContentPiece { variants: piece.variants, ..german_piece };
+        assert_eq!(seen, Some((german_piece, Some("{\"b\":2}".to_owned()))));
         Ok(())
     }
 
@@ -175,7 +193,7 @@ impl OverridesExercise<'_, '_> {
     async fn deletion(&self, sources: &[PieceSource]) -> Result<(), Error> {
         let Self { tx, workspace, piece, variants: [german, french], tag, member } = *self;
         let before = self.version().await?;
-        content_pieces::remove_member(tx, workspace, member).await?;
+        content_piece_references::remove_member(tx, workspace, member).await?;
         assert_eq!(self.version().await?, before + 1);
         let left = self.find(german).await?.expect("it is there");
         assert_eq!(left.members, Some(Vec::new()), "an empty list of its own");
@@ -185,6 +203,8 @@ impl OverridesExercise<'_, '_> {
         let nothing = ContentPieceOverrides::default();
         content_piece_variants::update(tx, workspace, piece.id, german, &nothing).await?;
         assert_eq!(self.find(german).await?, None);
+        let found = variants::find_all(tx, workspace, &[german, french, VariantId::new(1)]).await?;
+        assert_eq!(found.len(), 2);
         // Deleting a variant raises the piece's version, even if only the content is overridden.
         assert!(variants::delete(tx, workspace, german).await?);
         assert!(!variants::delete(tx, workspace, german).await?);

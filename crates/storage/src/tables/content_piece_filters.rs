@@ -1,0 +1,268 @@
+//! Filters of lists of pieces, as joins and conditions on the pieces `p`. In a variant, its
+//! overrides are `v`.
+
+use galley_domain::{
+    ContentGroupId, ContentPieceId, TagId, Timestamp, VariantId, WorkspaceMemberId,
+};
+
+use crate::engine::{Value, in_list};
+use crate::tables::content_piece_references::ReferenceTable;
+use crate::tables::content_pieces::under_filter;
+
+/// The filters of a list. With a variant, slug, tags, member and dates are those of the variant.
+#[derive(Debug, Clone, Default)]
+pub struct PieceFilters {
+    /// Pieces directly in one of these groups; `None` for all.
+    pub groups: Option<Vec<ContentGroupId>>,
+    /// Includes the subtrees of those groups.
+    pub subtree: bool,
+    /// Pieces in the subtree of one of these groups only; `None` for all.
+    pub within: Option<Vec<ContentGroupId>>,
+    /// Pieces with one of these ids only; `None` for all.
+    pub ids: Option<Vec<ContentPieceId>>,
+    /// Pieces changed at this time or later only.
+    pub updated_since: Option<Timestamp>,
+    /// Pieces with a date at this time or later only.
+    pub date_from: Option<Timestamp>,
+    /// Pieces with a date up to this time only.
+    pub date_to: Option<Timestamp>,
+    /// Pieces with this slug only.
+    pub slug: Option<String>,
+    /// Pieces with one of these tags only; all pieces if there are none.
+    pub tags: Vec<TagId>,
+    /// Pieces with all of those tags only.
+    pub all_tags: bool,
+    /// Pieces with this member only.
+    pub member: Option<WorkspaceMemberId>,
+    /// Pieces with overrides in this variant only.
+    pub overridden_variant: Option<VariantId>,
+}
+
+/// The value for a missing date, which sorts before all dates.
+pub(super) const NO_DATE: i64 = -9_223_372_036_854_775_807;
+
+/// Returns the date of a piece as the index has it. No index covers the dates of a variant.
+pub(super) fn date_expression(in_variant: bool) -> &'static str {
+    if in_variant {
+        "COALESCE(v.date_ms, p.date_ms, -9223372036854775807)"
+    } else {
+        "COALESCE(p.date_ms, -9223372036854775807)"
+    }
+}
+
+/// Filters in SQL.
+#[derive(Debug)]
+pub(super) struct FilterSql {
+    /// The join with the rows `t` of one reference, if there is one. They are in the order of the
+    /// pieces, so a page needs no sorting.
+    pub(super) join: Option<String>,
+    /// The other conditions.
+    pub(super) conditions: String,
+    /// The joins that replace `join` if the pieces have one of several tags: one for each tag.
+    pub(super) joins_of_any_tag: Vec<String>,
+}
+
+impl PieceFilters {
+    /// Returns true if there is no filter but that by groups.
+    pub(super) fn is_of_groups(&self) -> bool {
+        let times = [self.updated_since, self.date_from, self.date_to];
+        self.within.is_none()
+            && self.ids.is_none()
+            && times.iter().all(Option::is_none)
+            && self.slug.is_none()
+            && self.tags.is_empty()
+            && self.member.is_none()
+            && self.overridden_variant.is_none()
+    }
+
+    /// Returns the filters in SQL, for pieces as they are in `variant`.
+    pub(super) fn sql<'q>(
+        &'q self,
+        variant: Option<VariantId>,
+        params: &mut Vec<Value<'q>>,
+    ) -> FilterSql {
+        let mut conditions = self.group_conditions(params);
+        if let Some(ids) = &self.ids {
+            conditions.push_str(&in_list("p.id", ids.iter().copied(), params));
+        }
+        self.push_time_conditions(variant.is_some(), &mut conditions, params);
+        let mut references = Vec::new();
+        let mut any_of_tags = &[][..];
+        if let Some(variant) = variant {
+            conditions.push_str(&self.conditions_in_variant(variant, params));
+        } else {
+            if let Some(slug) = &self.slug {
+                params.push(slug.into());
+                conditions.push_str(&format!(" AND p.slug = ?{}", params.len()));
+            }
+            if self.all_tags || self.tags.len() == 1 {
+                references.extend(self.tags.iter().map(|&tag| (ReferenceTable::Tags, tag.into())));
+            } else {
+                any_of_tags = &self.tags;
+            }
+            let member = self.member.map(|member| (ReferenceTable::Members, member.into()));
+            references.extend(member);
+        }
+        let overridden = self.overridden_variant;
+        references.extend(overridden.map(|id| (ReferenceTable::OverriddenVariants, id.into())));
+        let mut number = |id: Value<'q>| {
+            params.push(id);
+            params.len()
+        };
+        let joins_of_any_tag =
+            any_of_tags.iter().map(|&tag| join(ReferenceTable::Tags, number(tag.into()))).collect();
+        let mut references = references.into_iter();
+        let first = if any_of_tags.is_empty() { references.next() } else { None };
+        let join = first.map(|(table, id)| join(table, number(id)));
+        for (table, id) in references {
+            conditions.push_str(&format!(
+                " AND EXISTS (SELECT 1 FROM {} r WHERE r.workspace_id = ?1 AND r.{} = ?{}
+                    AND r.order_key = p.order_key AND r.content_piece_id = p.id)",
+                table.name(),
+                table.column(),
+                number(id)
+            ));
+        }
+        FilterSql { join, conditions, joins_of_any_tag }
+    }
+
+    fn group_conditions(&self, params: &mut Vec<Value<'_>>) -> String {
+        let mut sql = String::new();
+        match &self.groups {
+            Some(groups) if self.subtree => sql.push_str(&under_filter(groups, params)),
+            Some(groups) => {
+                sql.push_str(&in_list("p.content_group_id", groups.iter().copied(), params));
+            }
+            None => {}
+        }
+        if let Some(roots) = &self.within {
+            sql.push_str(&under_filter(roots, params));
+        }
+        sql
+    }
+
+    /// Adds the conditions by times, on the same expressions as the sorts by them.
+    fn push_time_conditions(
+        &self,
+        in_variant: bool,
+        sql: &mut String,
+        params: &mut Vec<Value<'_>>,
+    ) {
+        let mut add = |expression: &str, comparison: &str, ms: i64| {
+            params.push(ms.into());
+            sql.push_str(&format!(" AND {expression} {comparison} ?{}", params.len()));
+        };
+        if let Some(since) = self.updated_since {
+            add("p.updated_at_ms", ">=", since.ms());
+        }
+        let date = date_expression(in_variant);
+        if let Some(to) = self.date_to {
+            add(date, "<=", to.ms());
+        }
+        if self.date_from.is_some() || self.date_to.is_some() {
+            // Pieces without a date are in no range.
+            add(date, ">=", self.date_from.map_or(NO_DATE + 1, Timestamp::ms));
+        }
+    }
+
+    /// Returns the conditions by slug, tags and member as seen in the variant. An index finds the
+    /// pieces that match the first one; the others are checked for each of these pieces.
+    fn conditions_in_variant<'q>(
+        &'q self,
+        variant: VariantId,
+        params: &mut Vec<Value<'q>>,
+    ) -> String {
+        let tags: Vec<Value<'_>> = self.tags.iter().copied().map(Value::from).collect();
+        // With all tags, there is one condition for each; otherwise, one for all.
+        let tag_sets = tags.chunks(if self.all_tags { 1 } else { tags.len().max(1) });
+        let tag_sets = tag_sets.map(|set| (ReferenceTable::Tags, set.to_vec()));
+        let member = self.member.map(|member| (ReferenceTable::Members, vec![member.into()]));
+        let mut sets = tag_sets.chain(member);
+        let mut sql = String::new();
+        let first = if self.slug.is_none() { sets.next() } else { None };
+        if self.slug.is_none() && first.is_none() {
+            return sql;
+        }
+        params.push(variant.into());
+        let variant = params.len();
+        if let Some(slug) = &self.slug {
+            params.push(slug.into());
+            let slug = params.len();
+            let overrides = overrides_of("b.id", variant);
+            sql.push_str(&format!(
+                " AND p.id IN (
+                    SELECT s.content_piece_id FROM content_piece_variants s
+                    WHERE s.workspace_id = ?1 AND s.variant_id = ?{variant} AND s.slug = ?{slug}
+                    UNION ALL SELECT b.id FROM content_pieces b {overrides}
+                    WHERE b.workspace_id = ?1 AND b.slug = ?{slug} AND o.slug IS NULL)"
+            ));
+        }
+        if let Some((table, ids)) = first {
+            sql.push_str(&is_found_in_variant(table, &ids, variant, params));
+        }
+        for (table, ids) in sets {
+            sql.push_str(&refers_in_variant(table, &ids, variant, params));
+        }
+        sql
+    }
+}
+
+/// Returns the join with the rows of one reference. The parameter `id` is the referenced id.
+fn join(table: ReferenceTable, id: usize) -> String {
+    format!(
+        " JOIN {} t ON t.workspace_id = ?1 AND t.{} = ?{id} AND t.content_piece_id = p.id",
+        table.name(),
+        table.column()
+    )
+}
+
+/// Returns the join with the overrides of a piece. The parameter `variant` is the variant's id.
+fn overrides_of(piece: &str, variant: usize) -> String {
+    format!(
+        "LEFT JOIN content_piece_variants o ON o.workspace_id = ?1
+            AND o.content_piece_id = {piece} AND o.variant_id = ?{variant}"
+    )
+}
+
+/// Returns the condition that a piece, as seen in the variant, refers to one of `ids`, by the
+/// pieces that do. A piece does if its override does, or if the piece itself does and is not
+/// overridden.
+fn is_found_in_variant<'q>(
+    table: ReferenceTable,
+    ids: &[Value<'q>],
+    variant: usize,
+    params: &mut Vec<Value<'q>>,
+) -> String {
+    let Some(in_variants) = table.in_variants() else { return String::new() };
+    let (own, column) = (table.name(), table.column());
+    let overrides = overrides_of("b.content_piece_id", variant);
+    let of_variant = in_list(&format!("s.{column}"), ids.iter().cloned(), params);
+    let of_piece = in_list(&format!("b.{column}"), ids.iter().cloned(), params);
+    format!(
+        " AND p.id IN (
+            SELECT s.content_piece_id FROM {in_variants} s
+            WHERE s.workspace_id = ?1 AND s.variant_id = ?{variant}{of_variant}
+            UNION ALL SELECT b.content_piece_id FROM {own} b {overrides}
+            WHERE b.workspace_id = ?1{of_piece} AND o.{column}s IS NULL)"
+    )
+}
+
+/// Returns the same condition as a look-up for each piece. As a second list of pieces, PostgreSQL
+/// would compute it for each piece of the first.
+fn refers_in_variant<'q>(
+    table: ReferenceTable,
+    ids: &[Value<'q>],
+    variant: usize,
+    params: &mut Vec<Value<'q>>,
+) -> String {
+    let Some(in_variants) = table.in_variants() else { return String::new() };
+    let (own, column) = (table.name(), table.column());
+    let of_variant = in_list(&format!("s.{column}"), ids.iter().cloned(), params);
+    let of_piece = in_list(&format!("b.{column}"), ids.iter().cloned(), params);
+    format!(
+        " AND (EXISTS (SELECT 1 FROM {in_variants} s WHERE s.workspace_id = ?1
+                AND s.content_piece_id = p.id AND s.variant_id = ?{variant}{of_variant})
+            OR (v.{column}s IS NULL AND EXISTS (SELECT 1 FROM {own} b WHERE b.workspace_id = ?1
+                AND b.order_key = p.order_key AND b.content_piece_id = p.id{of_piece})))"
+    )
+}

@@ -1,0 +1,233 @@
+//! References of pieces: the rows that find pieces by their tags, their members and the variants
+//! that they override.
+
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::{OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+
+use crate::engine::{Affects, Result, Value, WriteTx, row};
+
+/// A table of such rows. Its key is the referenced id, then the position and id of the piece, so
+/// that the pieces with one reference are read in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReferenceTable {
+    Tags,
+    Members,
+    OverriddenVariants,
+}
+
+impl ReferenceTable {
+    const ALL: [Self; 3] = [Self::Tags, Self::Members, Self::OverriddenVariants];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tags => "content_piece_tags",
+            Self::Members => "content_piece_members",
+            Self::OverriddenVariants => "content_piece_overridden_variants",
+        }
+    }
+
+    /// Returns the column of the referenced id.
+    pub(super) fn column(self) -> &'static str {
+        match self {
+            Self::Tags => "tag_id",
+            Self::Members => "member_id",
+            Self::OverriddenVariants => "variant_id",
+        }
+    }
+
+    /// Returns the table of these references as variants override them.
+    pub(super) fn in_variants(self) -> Option<&'static str> {
+        match self {
+            Self::Tags => Some("content_piece_variant_tags"),
+            Self::Members => Some("content_piece_variant_members"),
+            Self::OverriddenVariants => None,
+        }
+    }
+
+    /// Returns the ids that the piece refers to.
+    fn ids(self, piece: &ContentPiece) -> Vec<Value<'static>> {
+        match self {
+            Self::Tags => piece.fields.tags.iter().copied().map(Value::from).collect(),
+            Self::Members => piece.fields.members.iter().copied().map(Value::from).collect(),
+            Self::OverriddenVariants => piece.variants.iter().copied().map(Value::from).collect(),
+        }
+    }
+
+    fn is_unchanged(self, before: &ContentPiece, piece: &ContentPiece) -> bool {
+        match self {
+            Self::Tags => before.fields.tags == piece.fields.tags,
+            Self::Members => before.fields.members == piece.fields.members,
+            Self::OverriddenVariants => before.variants == piece.variants,
+        }
+    }
+
+    fn rows(
+        self,
+        workspace: WorkspaceId,
+        piece: &ContentPiece,
+    ) -> impl Iterator<Item = [Value<'_>; 4]> + Send {
+        let ids = self.ids(piece).into_iter();
+        ids.map(move |id| row![workspace, id, &piece.order, piece.id])
+    }
+
+    async fn insert(
+        self,
+        tx: &WriteTx<'_>,
+        workspace: WorkspaceId,
+        piece: &ContentPiece,
+    ) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO {} (workspace_id, {}, order_key, content_piece_id)
+             VALUES (?1, ?2, ?3, ?4)",
+            self.name(),
+            self.column()
+        );
+        let affects = Affects::Piece(workspace, piece.id);
+        tx.insert_each(&sql, self.rows(workspace, piece), affects).await
+    }
+
+    async fn delete(
+        self,
+        tx: &WriteTx<'_>,
+        workspace: WorkspaceId,
+        piece: &ContentPiece,
+    ) -> Result<()> {
+        let sql = format!(
+            "DELETE FROM {} WHERE workspace_id = ?1 AND {} = ?2
+             AND order_key = ?3 AND content_piece_id = ?4",
+            self.name(),
+            self.column()
+        );
+        let affects = Affects::Piece(workspace, piece.id);
+        tx.change_each(&sql, self.rows(workspace, piece), affects).await
+    }
+}
+
+/// Returns the number of rows of a piece.
+pub(super) fn count(piece: &ContentPiece) -> usize {
+    piece.fields.tags.len() + piece.fields.members.len() + piece.variants.len()
+}
+
+/// Inserts the rows of a new piece.
+pub(super) async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    for table in ReferenceTable::ALL {
+        table.insert(tx, workspace, piece).await?;
+    }
+    Ok(())
+}
+
+/// Replaces the rows of a piece whose state was `before`.
+pub(super) async fn update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: &ContentPiece,
+    piece: &ContentPiece,
+) -> Result<()> {
+    for table in ReferenceTable::ALL {
+        if before.order != piece.order || !table.is_unchanged(before, piece) {
+            table.delete(tx, workspace, before).await?;
+            table.insert(tx, workspace, piece).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the rows of a piece.
+pub(super) async fn delete(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    for table in ReferenceTable::ALL {
+        table.delete(tx, workspace, piece).await?;
+    }
+    Ok(())
+}
+
+/// Updates the rows of pieces that get other positions.
+pub(super) async fn update_positions(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    moves: &[(&ContentPiece, &OrderKey)],
+) -> Result<()> {
+    for table in ReferenceTable::ALL {
+        let rows = moves.iter().flat_map(|(piece, key)| {
+            let ids = table.ids(piece).into_iter();
+            ids.map(|id| row![workspace, id, &piece.order, piece.id, *key])
+        });
+        let sql = format!(
+            "UPDATE {} SET order_key = ?5 WHERE workspace_id = ?1 AND {} = ?2
+             AND order_key = ?3 AND content_piece_id = ?4",
+            table.name(),
+            table.column()
+        );
+        tx.change_each(&sql, rows, Affects::Content(workspace)).await?;
+    }
+    Ok(())
+}
+
+/// Removes a tag from all pieces and their variants, and increments the versions of these pieces.
+pub(super) async fn remove_tag(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<()> {
+    remove(tx, workspace, ReferenceTable::Tags, id.into()).await
+}
+
+/// Removes a member from all pieces and their variants, and increments the versions of these
+/// pieces.
+pub async fn remove_member(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+) -> Result<()> {
+    remove(tx, workspace, ReferenceTable::Members, id.into()).await
+}
+
+/// Removes a variant from the lists of all pieces, and increments the versions of these pieces.
+pub(super) async fn remove_variant(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: VariantId,
+) -> Result<()> {
+    remove(tx, workspace, ReferenceTable::OverriddenVariants, id.into()).await
+}
+
+/// Removes a referenced resource from all lists. A variant's list that becomes empty remains an
+/// override.
+async fn remove(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    table: ReferenceTable,
+    id: Value<'_>,
+) -> Result<()> {
+    let (params, affects) = (&[Value::from(workspace), id], Affects::Content(workspace));
+    let column = table.column();
+    let without = format!(
+        "{column}s = trim(
+            replace(',' || {column}s || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
+    );
+    let rows_of = |table: &str| format!("{table} WHERE workspace_id = ?1 AND {column} = ?2");
+    let of_pieces = rows_of(table.name());
+    let of_variants = table.in_variants().map(rows_of);
+    let in_variants = of_variants
+        .as_ref()
+        .map_or_else(String::new, |rows| format!(" UNION ALL SELECT content_piece_id FROM {rows}"));
+    // All pieces are updated first, as their row locks protect their variants.
+    let sql = format!(
+        "UPDATE content_pieces SET version = version + 1, {without}
+         WHERE workspace_id = ?1 AND id IN (SELECT content_piece_id FROM {of_pieces}{in_variants})"
+    );
+    tx.execute(&sql, params, affects).await?;
+    if let Some(rows) = of_variants {
+        let sql = format!(
+            "UPDATE content_piece_variants SET {without}
+             WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
+                SELECT content_piece_id, variant_id FROM {rows})"
+        );
+        tx.execute(&sql, params, affects).await?;
+        tx.execute(&format!("DELETE FROM {rows}"), params, affects).await?;
+    }
+    tx.change(&format!("DELETE FROM {of_pieces}"), params, affects).await
+}
