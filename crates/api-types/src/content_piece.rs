@@ -127,8 +127,9 @@ struct PieceMemberProfileBody<'a> {
     username: &'a str,
     #[schema(example = "Ann Example")]
     full_name: &'a str,
+    /// Null without the permission `workspaceMemberships:read`.
     #[schema(example = "ann@example.org")]
-    email: &'a str,
+    email: Option<&'a str>,
 }
 
 /// The tags, members and variants that pieces refer to.
@@ -138,6 +139,8 @@ pub struct ReferencedResources {
     pub tags: HashMap<TagId, Arc<RawValue>>,
     pub members: HashMap<WorkspaceMemberId, Arc<MemberProfile>>,
     pub variants: HashMap<VariantId, Arc<VariantKey>>,
+    /// True if responses have no e-mail addresses of members.
+    pub hides_emails: bool,
 }
 
 /// The size of most pieces as JSON without content, in bytes.
@@ -151,8 +154,20 @@ impl<'a> ContentPieceBody<'a> {
         referenced: &'a ReferencedResources,
         description: Option<&'a str>,
     ) -> Self {
+        Self::with_emails(piece, referenced, description, !referenced.hides_emails)
+    }
+
+    fn with_emails(
+        piece: &'a ContentPiece,
+        referenced: &'a ReferencedResources,
+        description: Option<&'a str>,
+        shows_emails: bool,
+    ) -> Self {
         let fields = &piece.fields;
-        let member = |id| referenced.members.get(id).map(|member| PieceMemberBody::from(&**member));
+        let member = |id| {
+            let member = referenced.members.get(id)?;
+            Some(PieceMemberBody::new(member, shows_emails))
+        };
         let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
         let variant = |id| referenced.variants.get(id).map(|key| key.as_str());
         Self {
@@ -224,14 +239,15 @@ impl<'a> ContentPieceBody<'a> {
     }
 
     /// Returns the JSON of a piece as the data of an event: without content, with the stored
-    /// description. After a change of a variant, `piece` is the piece as it is in this variant.
+    /// description and all e-mail addresses. After a change of a variant, `piece` is the piece as
+    /// it is in this variant.
     pub fn event_data(
         piece: &'a ContentPiece,
         referenced: &'a ReferencedResources,
         variant: Option<&'a VariantKey>,
     ) -> String {
         let description = piece.fields.description.as_ref().map(Description::as_str);
-        let body = Self::new(piece, referenced, description);
+        let body = Self::with_emails(piece, referenced, description, true);
         let body = Self { variant: variant.map(VariantKey::as_str), ..body };
         serde_json::to_string(&body).expect("resources are JSON")
     }
@@ -296,14 +312,14 @@ impl FieldSelection {
     }
 }
 
-impl<'a> From<&'a MemberProfile> for PieceMemberBody<'a> {
-    fn from(member: &'a MemberProfile) -> Self {
+impl<'a> PieceMemberBody<'a> {
+    fn new(member: &'a MemberProfile, shows_email: bool) -> Self {
         let profile = member.user.as_ref().map(|user| PieceMemberProfileBody {
             id: user.id,
             avatar: user.avatar.as_deref(),
             username: &user.username,
             full_name: &user.full_name,
-            email: &user.email,
+            email: shows_email.then_some(&user.email),
         });
         Self { id: member.id, profile }
     }

@@ -1,8 +1,13 @@
 //! The JSON of an event, as webhooks receive it and the feed returns it.
 
+use std::borrow::Cow;
+
+use galley_domain::event::EventType;
+use galley_domain::permission::Resource;
 use galley_domain::{Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::ClaimedDelivery;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// An event with its metadata.
@@ -50,16 +55,32 @@ impl<T: Serialize> ChangedResource<T> {
     }
 }
 
+/// Returns the data of an event for readers that may not see the e-mail addresses of members.
+/// Events of members themselves require the permission to see them.
+pub fn without_emails(event_type: EventType, data: &str) -> Cow<'_, str> {
+    if event_type.resource() != Resource::ContentPieces {
+        return Cow::Borrowed(data);
+    }
+    let Ok(mut piece) = serde_json::from_str::<Value>(data) else { return Cow::Borrowed("null") };
+    let members = piece["members"].as_array_mut();
+    for profile in members.into_iter().flatten().map(|member| &mut member["profile"]) {
+        if profile.is_object() {
+            profile["email"] = Value::Null;
+        }
+    }
+    Cow::Owned(piece.to_string())
+}
+
 impl<'a> EventJson<'a> {
-    /// Creates the envelope of a delivery. Returns `None` if its event is no longer stored.
-    pub fn of_delivery(leased: &'a ClaimedDelivery) -> Option<Self> {
+    /// Creates the envelope of a delivery with this data. Returns `None` if the data is damaged.
+    pub fn of_delivery(leased: &'a ClaimedDelivery, data: &'a str) -> Option<Self> {
         Some(Self {
             event_type: leased.event_type.as_str(),
             timestamp: leased.happened_at,
             sequence: leased.sequence.unwrap_or_default(),
             workspace_id: leased.workspace,
             webhook_id: Some(leased.webhook),
-            data: serde_json::from_str(leased.data.as_deref()?).ok()?,
+            data: serde_json::from_str(data).ok()?,
             test: leased.is_test,
         })
     }

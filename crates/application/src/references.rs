@@ -45,6 +45,7 @@ pub fn find<'r>(
             tags: tags.iter().map(|tag| (tag.id, tag_json(tag).into())).collect(),
             members: members.into_iter().map(|member| (member.id, Arc::new(member))).collect(),
             variants: variants.into_iter().map(|one| (one.id, Arc::new(one.key))).collect(),
+            hides_emails: false,
         })
     })
 }
@@ -148,6 +149,7 @@ impl ReferenceCache {
             tags: state.take_cached(&self.tags, workspace, &mut tags),
             members: state.take_cached(&self.members, workspace, &mut members),
             variants: state.take_cached(&self.variants, workspace, &mut variants),
+            hides_emails: false,
         };
         if tags.is_empty() && members.is_empty() && variants.is_empty() {
             return Ok(known);

@@ -1,11 +1,15 @@
 //! The part of the data that an operation sees.
 
 use galley_domain::content_group::GroupPath;
-use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_domain::permission::Resource;
+use galley_domain::{ContentGroupId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, content_groups as groups};
 
 use crate::error::Error;
+
+/// The permission to see the e-mail addresses of members.
+pub(crate) const EMAIL_PERMISSION: Permission = Permission::read(Resource::WorkspaceMemberships);
 
 /// The part of the data that an operation sees: one workspace, with all of its content or with some
 /// groups and the groups below them.
@@ -15,17 +19,23 @@ pub struct Scope {
     pub workspace: WorkspaceId,
     /// The groups; `None` for all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// True if the e-mail addresses of members are hidden.
+    pub hides_emails: bool,
 }
 
 impl Scope {
     /// Returns the scope of a whole workspace.
     pub fn whole(workspace: WorkspaceId) -> Self {
-        Self { workspace, content_groups: None }
+        Self { workspace, content_groups: None, hides_emails: false }
     }
 
     /// Returns the scope of a token.
     pub fn of_token(token: &Authentication) -> Self {
-        Self { workspace: token.workspace, content_groups: token.content_groups.clone() }
+        Self {
+            workspace: token.workspace,
+            content_groups: token.content_groups.clone(),
+            hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
+        }
     }
 
     /// Returns true if all of these groups are in the scope. If it has all content, they are not

@@ -99,6 +99,8 @@ pub struct Webhook {
     pub id: WebhookId,
     /// The URL that events are sent to.
     pub url: WebhookUrl,
+    /// True if events are sent without the e-mail addresses of members.
+    pub hides_emails: bool,
     /// The name for people.
     pub name: WebhookName,
     /// A description for people.

@@ -52,6 +52,9 @@ UPDATE content_pieces SET variant_ids = (
 DROP INDEX variants_key;
 CREATE UNIQUE INDEX variants_key ON variants (workspace_id, lower(key));
 
+-- The URL of the webhook was set by a client that may not see the e-mail addresses of members.
+ALTER TABLE webhooks ADD COLUMN hides_emails BOOLEAN NOT NULL DEFAULT FALSE;
+
 /*sqlite:
 DELETE FROM sqlite_stat1 WHERE tbl = 'content_piece_members';
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES

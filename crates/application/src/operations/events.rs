@@ -1,6 +1,8 @@
 //! The feed of a workspace: its events as seen in the scope of a token.
 
-use galley_api_types::event_envelope::EventJson;
+use std::borrow::Cow;
+
+use galley_api_types::event_envelope::{EventJson, without_emails};
 use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
 use galley_domain::{ContentGroupId, Permission};
@@ -14,6 +16,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::webhook_access::{may_see, may_see_all_events};
 use crate::rejection::{Reason, Rejection};
+use crate::scope::EMAIL_PERMISSION;
 use crate::service::Service;
 
 /// The permissions to read the resources of events. The feed requires one of them.
@@ -184,7 +187,13 @@ fn visible_event(reader: &Authentication, placed: &EventWithPaths) -> Option<Vis
     let data = placed.data_before.as_deref().filter(|_| left).unwrap_or(&placed.event.data);
     let of_group = event_type.resource() == Resource::ContentGroups;
     let trimmed = groups.filter(|_| of_group).and_then(|groups| without_groups_above(data, groups));
-    let data: &RawValue = serde_json::from_str(trimmed.as_deref().unwrap_or(data)).ok()?;
+    let data = trimmed.as_deref().unwrap_or(data);
+    let data = if reader.permissions.allows(EMAIL_PERMISSION) {
+        Cow::Borrowed(data)
+    } else {
+        without_emails(event_type, data)
+    };
+    let data: &RawValue = serde_json::from_str(&data).ok()?;
     let envelope = EventJson {
         event_type: event_type.as_str(),
         timestamp: placed.event.created_at,

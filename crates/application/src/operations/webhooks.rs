@@ -132,6 +132,7 @@ async fn create_in(
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
         url: new.url.clone(),
+        hides_emails: Scope::of_token(actor).hides_emails,
         name: new.name.clone(),
         description: new.description.clone(),
         event: new.event,
@@ -172,6 +173,7 @@ async fn update_in(
     expected.check_version(before.version)?;
     let mut webhook = before.clone();
     webhook.url = change.url.clone().unwrap_or(webhook.url);
+    webhook.hides_emails = hides_emails(&before, change, actor);
     webhook.name = change.name.clone().unwrap_or(webhook.name);
     webhook.description = change.description.clone().unwrap_or(webhook.description);
     webhook.event = changed_event(&before, change);
@@ -213,6 +215,17 @@ async fn update_in(
     delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;
     Ok(WebhookUpdateResult { webhook, has_new_url })
+}
+
+/// Returns true if events are sent without e-mail addresses after a change: unless a client that
+/// sees the addresses has set or confirmed the URL.
+fn hides_emails(before: &Webhook, change: &WebhookChange, actor: &Authentication) -> bool {
+    let hidden_from_actor = Scope::of_token(actor).hides_emails;
+    match &change.url {
+        Some(url) if *url != before.url => hidden_from_actor,
+        Some(_) => before.hides_emails && hidden_from_actor,
+        None => before.hides_emails,
+    }
 }
 
 /// Returns all events of a webhook: the named ones, and `event`.

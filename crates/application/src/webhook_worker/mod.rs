@@ -9,10 +9,11 @@ mod attempt_log;
 mod session;
 mod store_exchange;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_api_types::event_envelope::EventJson;
+use galley_api_types::event_envelope::{EventJson, without_emails};
 use galley_delivery::{
     Action, AttemptError, AttemptReport, DeliveryJob, DeliveryRequest, Dispatcher,
     DispatcherLimits, StoreRequest, WebhookSender,
@@ -352,7 +353,13 @@ fn delivery_request(
     leased: &ClaimedDelivery,
     environment: &Environment,
 ) -> Result<DeliveryRequest, AttemptError> {
-    let body = EventJson::of_delivery(leased).ok_or(AttemptError::EventDeleted)?.to_bytes();
+    let data = leased.data.as_deref().ok_or(AttemptError::EventDeleted)?;
+    let data = if leased.hides_emails {
+        without_emails(leased.event_type, data)
+    } else {
+        Cow::Borrowed(data)
+    };
+    let body = EventJson::of_delivery(leased, &data).ok_or(AttemptError::EventDeleted)?.to_bytes();
     let sealed = leased.sealed_secrets.iter();
     let secrets = sealed.map(|sealed| decrypt_secret(service, leased.webhook, sealed));
     let secrets = secrets.collect::<Result<_, _>>()?;

@@ -130,6 +130,9 @@ bundle_types! {
         content_group_id: Option<ContentGroupId> = "Option::is_none",
         extension: Option<ExtensionName> = "Option::is_none",
         enabled: bool,
+        /// True if events are sent without the e-mail addresses of members.
+        #[serde(default)]
+        hides_emails: bool = "std::ops::Not::not",
     }
 
     BundlePiece {
@@ -284,6 +287,7 @@ impl From<Webhook> for BundleWebhook {
             content_group_id: webhook.content_group_id,
             extension: webhook.extension.map(ExtensionName::from_stored),
             enabled: webhook.enabled,
+            hides_emails: webhook.hides_emails,
         }
     }
 }

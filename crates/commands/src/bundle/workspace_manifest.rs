@@ -341,6 +341,7 @@ fn read_webhooks(
         webhooks.push(Webhook {
             id: one.id,
             url: one.url,
+            hides_emails: one.hides_emails,
             name: one.name,
             description: one.description,
             event,

@@ -23,6 +23,7 @@ mod content_pieces;
 mod deliveries;
 mod docs;
 mod dry_run;
+mod email_privacy;
 mod escalation;
 mod event_feed;
 mod idempotency;

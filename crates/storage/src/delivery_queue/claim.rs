@@ -60,6 +60,8 @@ pub struct ClaimedDelivery {
     pub health: CircuitBreaker,
     /// The URL of the receiver.
     pub url: String,
+    /// True if the event is sent without the e-mail addresses of members.
+    pub hides_emails: bool,
     /// The webhook's encrypted secrets: none, or the current one and, for a time after a rotation,
     /// the previous one.
     pub sealed_secrets: Vec<Vec<u8>>,
@@ -185,6 +187,7 @@ async fn claim_from_queue(
                 until: request.until,
                 health,
                 url: target.url.clone(),
+                hides_emails: target.hides_emails,
                 sealed_secrets: target.sealed_secrets.clone(),
                 ..due
             });
@@ -254,6 +257,7 @@ fn read_claimed(row: &Row<'_>, queue: &WebhookQueue, now: Timestamp) -> Result<C
         until: now,
         health: queue.state.health,
         url: String::new(),
+        hides_emails: true,
         sealed_secrets: Vec::new(),
         data: data.map(|data| with_custom_data(data, custom_data)),
         is_test: row.get::<i64>(9)? == Lane::Test.number(),

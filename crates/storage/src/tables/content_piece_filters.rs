@@ -53,13 +53,54 @@ pub(super) fn date_expression(in_variant: bool) -> &'static str {
 /// Filters in SQL.
 #[derive(Debug)]
 pub(super) struct FilterSql {
-    /// The join with the rows `t` of one reference, if there is one. They are in the order of the
-    /// pieces, so a page needs no sorting.
-    pub(super) join: Option<String>,
-    /// The other conditions.
-    pub(super) conditions: String,
-    /// The joins that replace `join` if the pieces have one of several tags: one for each tag.
-    pub(super) joins_of_any_tag: Vec<String>,
+    /// The rows `t` that find the pieces: none, those of one reference, or those of each of several
+    /// tags. They are in the order of the pieces, so a page needs no sorting.
+    pub(super) sources: Vec<ReferenceRows>,
+    /// The conditions on the pieces `p`.
+    pub(super) of_pieces: String,
+    /// The conditions on the rows `t`: the other references.
+    pub(super) of_rows: String,
+}
+
+impl FilterSql {
+    /// Returns the statement that selects the ids of the pieces of `source`, up to its `rest`. If
+    /// neither this nor the conditions need the pieces, in `tables`, only the rows are read.
+    pub(super) fn ids(
+        &self,
+        source: &ReferenceRows,
+        tables: &str,
+        rest_is_of_rows: bool,
+        rest: &str,
+    ) -> String {
+        let Self { of_pieces, of_rows, .. } = self;
+        if of_pieces.is_empty() && rest_is_of_rows {
+            let (table, condition) = (source.table.name(), source.condition());
+            return format!(
+                "SELECT t.content_piece_id AS id FROM {table} t WHERE {condition}{of_rows}{rest}"
+            );
+        }
+        let join = source.join();
+        format!("SELECT p.id {tables}{join} WHERE p.workspace_id = ?1{of_pieces}{of_rows}{rest}")
+    }
+}
+
+/// The rows `t` of one reference. The parameter `id` is the referenced id.
+#[derive(Debug)]
+pub(super) struct ReferenceRows {
+    table: ReferenceTable,
+    id: usize,
+}
+
+impl ReferenceRows {
+    fn condition(&self) -> String {
+        format!("t.workspace_id = ?1 AND t.{} = ?{}", self.table.column(), self.id)
+    }
+
+    /// Returns the join of the pieces with these rows.
+    pub(super) fn join(&self) -> String {
+        let condition = self.condition();
+        format!(" JOIN {} t ON {condition} AND t.content_piece_id = p.id", self.table.name())
+    }
 }
 
 impl PieceFilters {
@@ -81,49 +122,47 @@ impl PieceFilters {
         variant: Option<VariantId>,
         params: &mut Vec<Value<'q>>,
     ) -> FilterSql {
-        let mut conditions = self.group_conditions(params);
+        let mut of_pieces = self.group_conditions(params);
         if let Some(ids) = &self.ids {
-            conditions.push_str(&in_list("p.id", ids.iter().copied(), params));
+            of_pieces.push_str(&in_list("p.id", ids.iter().copied(), params));
         }
-        self.push_time_conditions(variant.is_some(), &mut conditions, params);
-        let mut references = Vec::new();
-        let mut any_of_tags = &[][..];
+        self.push_time_conditions(variant.is_some(), &mut of_pieces, params);
+        let (mut any, mut all) = (Vec::new(), Vec::new());
         if let Some(variant) = variant {
-            conditions.push_str(&self.conditions_in_variant(variant, params));
+            of_pieces.push_str(&self.conditions_in_variant(variant, params));
         } else {
             if let Some(slug) = &self.slug {
                 params.push(slug.into());
-                conditions.push_str(&format!(" AND p.slug = ?{}", params.len()));
+                of_pieces.push_str(&format!(" AND p.slug = ?{}", params.len()));
             }
-            if self.all_tags || self.tags.len() == 1 {
-                references.extend(self.tags.iter().map(|&tag| (ReferenceTable::Tags, tag.into())));
+            let tags = self.tags.iter().map(|&tag| (ReferenceTable::Tags, tag.into()));
+            if self.all_tags {
+                all.extend(tags);
             } else {
-                any_of_tags = &self.tags;
+                any.extend(tags);
             }
             let member = self.member.map(|member| (ReferenceTable::Members, member.into()));
-            references.extend(member);
+            all.extend(member);
         }
         let overridden = self.overridden_variant;
-        references.extend(overridden.map(|id| (ReferenceTable::OverriddenVariants, id.into())));
-        let mut number = |id: Value<'q>| {
-            params.push(id);
-            params.len()
-        };
-        let joins_of_any_tag =
-            any_of_tags.iter().map(|&tag| join(ReferenceTable::Tags, number(tag.into()))).collect();
-        let mut references = references.into_iter();
-        let first = if any_of_tags.is_empty() { references.next() } else { None };
-        let join = first.map(|(table, id)| join(table, number(id)));
-        for (table, id) in references {
-            conditions.push_str(&format!(
-                " AND EXISTS (SELECT 1 FROM {} r WHERE r.workspace_id = ?1 AND r.{} = ?{}
-                    AND r.order_key = p.order_key AND r.content_piece_id = p.id)",
-                table.name(),
-                table.column(),
-                number(id)
-            ));
+        all.extend(overridden.map(|id| (ReferenceTable::OverriddenVariants, id.into())));
+        if any.is_empty() && !all.is_empty() {
+            any.push(all.remove(0));
         }
-        FilterSql { join, conditions, joins_of_any_tag }
+        let mut rows = |(table, id): (ReferenceTable, Value<'q>)| {
+            params.push(id);
+            ReferenceRows { table, id: params.len() }
+        };
+        let sources = any.into_iter().map(&mut rows).collect();
+        let others = all.into_iter().map(rows).map(|ReferenceRows { table, id }| {
+            format!(
+                " AND EXISTS (SELECT 1 FROM {} r WHERE r.workspace_id = ?1 AND r.{} = ?{id}
+                    AND r.order_key = t.order_key AND r.content_piece_id = t.content_piece_id)",
+                table.name(),
+                table.column()
+            )
+        });
+        FilterSql { sources, of_pieces, of_rows: others.collect() }
     }
 
     fn group_conditions(&self, params: &mut Vec<Value<'_>>) -> String {
@@ -205,15 +244,6 @@ impl PieceFilters {
         }
         sql
     }
-}
-
-/// Returns the join with the rows of one reference. The parameter `id` is the referenced id.
-fn join(table: ReferenceTable, id: usize) -> String {
-    format!(
-        " JOIN {} t ON t.workspace_id = ?1 AND t.{} = ?{id} AND t.content_piece_id = p.id",
-        table.name(),
-        table.column()
-    )
 }
 
 /// Returns the join with the overrides of a piece. The parameter `variant` is the variant's id.

@@ -9,7 +9,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::{OrderKey, Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::{Result, Tx, Value, row};
-use crate::tables::content_piece_filters::{NO_DATE, PieceFilters, date_expression};
+use crate::tables::content_piece_filters::{NO_DATE, PieceFilters, ReferenceRows, date_expression};
 use crate::tables::content_pieces::{self, PieceInView, View};
 
 /// The sort key of a list.
@@ -145,16 +145,15 @@ pub async fn count(
     limit: i64,
 ) -> Result<i64> {
     let mut params = vec![Value::from(workspace), limit.into()];
-    let from = View { variant, ..View::default() }.tables(&mut params);
-    let sql = filters.sql(variant, &mut params);
-    let ids = |join: &str| {
-        let conditions = &sql.conditions;
-        format!("SELECT p.id {from}{join} WHERE p.workspace_id = ?1{conditions} LIMIT ?2")
-    };
-    let ids = if sql.joins_of_any_tag.is_empty() {
-        ids(sql.join.as_deref().unwrap_or_default())
+    let tables = View { variant, ..View::default() }.tables(&mut params);
+    let filters = filters.sql(variant, &mut params);
+    // With a variant, only the tables of the pieces use its parameter.
+    let by_rows = variant.is_none();
+    let ids = if filters.sources.is_empty() {
+        let conditions = &filters.of_pieces;
+        format!("SELECT p.id {tables} WHERE p.workspace_id = ?1{conditions} LIMIT ?2")
     } else {
-        union_of(sql.joins_of_any_tag.iter().map(|join| ids(join)))
+        union_of(filters.sources.iter().map(|one| filters.ids(one, &tables, by_rows, " LIMIT ?2")))
     };
     let sql = format!("SELECT count(*) FROM ({ids}) AS matching");
     let counted = tx.find(&sql, &params, |row| row.get(0)).await?;
@@ -165,41 +164,32 @@ fn statement(workspace: WorkspaceId, query: &PieceListQuery) -> (String, Vec<Val
     let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
     let select = query.view.select(&mut params);
     let filters = query.filters.sql(query.view.variant, &mut params);
-    let sort = query.sort.expressions(query.view.variant.is_some());
     let direction = if query.sort.descending { " DESC" } else { "" };
-    let mut conditions = filters.conditions;
-    if let Some(position) = &query.after {
-        let after = after_filter(position, &sort, query.sort.descending, &mut params);
-        conditions.push_str(&after);
-    }
     let order_by = |sort: &[&str]| {
         let columns: Vec<_> = sort.iter().map(|column| format!("{column}{direction}")).collect();
-        format!("ORDER BY {}", columns.join(", "))
+        format!(" ORDER BY {}", columns.join(", "))
     };
+    let sort_of_pieces = query.sort.expressions(query.view.variant.is_some());
+    let by_rows = query.sort.key == SortKey::Order && !filters.sources.is_empty();
+    let sort = if by_rows { vec!["t.order_key"] } else { sort_of_pieces.clone() };
+    let after = query.after.as_ref().map_or_else(String::new, |position| {
+        after_filter(position, &sort, query.sort.descending, &mut params)
+    });
     let order = order_by(&sort);
-    // The rows of a reference have the order, too. An index has it only with the reference.
-    let is_by_order = query.sort.key == SortKey::Order;
-    let order_of_joined = if is_by_order { order_by(&["t.order_key"]) } else { order.clone() };
-    if !filters.joins_of_any_tag.is_empty() {
+    if filters.sources.len() > 1 {
         // The first pieces with each tag include the first pieces with any of them.
         params.push((query.limit + query.offset).into());
-        let limit = params.len();
-        let ids = filters.joins_of_any_tag.iter().map(|join| {
-            format!(
-                "SELECT p.id FROM content_pieces p{join} WHERE p.workspace_id = ?1{conditions}
-                 {order_of_joined} LIMIT ?{limit}"
-            )
-        });
-        let ids = union_of(ids);
+        let rest = format!("{after}{order} LIMIT ?{}", params.len());
+        let tables = "FROM content_pieces p";
+        let ids = filters.sources.iter().map(|one| filters.ids(one, tables, by_rows, &rest));
+        let (ids, order) = (union_of(ids), order_by(&sort_of_pieces));
         let sql = format!(
-            "{select} WHERE p.workspace_id = ?1 AND p.id IN ({ids}) {order} LIMIT ?2 OFFSET ?3"
+            "{select} WHERE p.workspace_id = ?1 AND p.id IN ({ids}){order} LIMIT ?2 OFFSET ?3"
         );
         return (sql, params);
     }
-    let (join, order) = match filters.join {
-        Some(join) => (join, order_of_joined),
-        None => (String::new(), order),
-    };
+    let join = filters.sources.first().map_or_else(String::new, ReferenceRows::join);
+    let mut conditions = filters.of_pieces + &filters.of_rows + &after;
     let offset = if skips_by_index(query) {
         conditions.push_str(&skip_filter(query, direction, &mut params));
         ""
@@ -207,7 +197,7 @@ fn statement(workspace: WorkspaceId, query: &PieceListQuery) -> (String, Vec<Val
         " OFFSET ?3"
     };
     let sql =
-        format!("{select}{join} WHERE p.workspace_id = ?1{conditions} {order} LIMIT ?2{offset}");
+        format!("{select}{join} WHERE p.workspace_id = ?1{conditions}{order} LIMIT ?2{offset}");
     (sql, params)
 }
 

@@ -11,7 +11,8 @@ use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, r
 use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.events, \
-    h.content_group_id, h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
+    h.content_group_id, h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped, \
+    h.hides_emails";
 
 /// Returns the condition that a webhook has one of the events.
 pub(crate) fn has_one_of(events: impl IntoIterator<Item = EventType>) -> String {
@@ -34,7 +35,7 @@ pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(read_row!(row, 0 => Webhook {
         id, url, name, description, event, events, content_group_id, extension, enabled,
-        disabled_reason, failing_since, version, dropped
+        disabled_reason, failing_since, version, dropped, hides_emails
     }))
 }
 
@@ -114,9 +115,9 @@ pub async fn insert(
     push_columns(webhook, &mut params);
     params.extend(row![&webhook.extension, sealed_secret, now]);
     let sql = "INSERT INTO webhooks (workspace_id, id, url, name, description, event, events,
-            content_group_id, enabled, disabled_reason, failing_since_ms, version, extension,
-            sealed_secret, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+            content_group_id, enabled, disabled_reason, failing_since_ms, version, hides_emails,
+            extension, sealed_secret, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     tx.execute(sql, &params, Affects::Nothing).await?;
     insert_queue(tx, workspace, webhook.id).await
 }
@@ -137,7 +138,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook)
     push_columns(webhook, &mut params);
     let sql = "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
             events = ?7, content_group_id = ?8, enabled = ?9, disabled_reason = ?10,
-            failing_since_ms = ?11, version = ?12
+            failing_since_ms = ?11, version = ?12, hides_emails = ?13
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(sql, &params, Affects::Nothing).await
 }
@@ -146,7 +147,7 @@ fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
     params.extend(row! {
         &webhook.url, &webhook.name, &webhook.description, webhook.event, &webhook.events,
         webhook.content_group_id, webhook.enabled, webhook.disabled_reason, webhook.failing_since,
-        webhook.version
+        webhook.version, webhook.hides_emails
     });
 }
 
@@ -172,6 +173,7 @@ pub async fn disable_on_group(
 /// The receiver of a webhook's deliveries.
 pub(crate) struct DeliveryTarget {
     pub(crate) url: String,
+    pub(crate) hides_emails: bool,
     pub(crate) sends: bool,
     /// The encrypted secrets that sign a delivery: the current one, and the previous one for a time
     /// after a rotation.
@@ -185,14 +187,14 @@ pub(crate) async fn find_to_send(
     now: Timestamp,
 ) -> Result<Option<DeliveryTarget>> {
     let sql = format!(
-        "SELECT h.url, {SENDS}, h.sealed_secret,
+        "SELECT h.url, h.hides_emails, {SENDS}, h.sealed_secret,
             CASE WHEN h.previous_secret_until_ms > ?3 THEN h.previous_sealed_secret END
          FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2"
     );
     tx.find(&sql, params![workspace, id, now], |row| {
-        let secrets: [Option<Vec<u8>>; 2] = [row.get(2)?, row.get(3)?];
+        let secrets: [Option<Vec<u8>>; 2] = [row.get(3)?, row.get(4)?];
         let sealed_secrets = secrets.into_iter().flatten().collect();
-        Ok(read_row!(row, 0 => DeliveryTarget { url, sends; sealed_secrets }))
+        Ok(read_row!(row, 0 => DeliveryTarget { url, hides_emails, sends; sealed_secrets }))
     })
     .await
 }

@@ -339,6 +339,7 @@ async fn the_webhooks(
 ) -> Result<(), Error> {
     let mut webhook = Webhook {
         id: WebhookId::new(id()),
+        hides_emails: false,
         url: WebhookUrl::parse("https://example.org/").unwrap(),
         name: WebhookName::parse("h").unwrap(),
         description: None,

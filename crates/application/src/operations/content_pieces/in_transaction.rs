@@ -75,9 +75,9 @@ pub async fn create_in(
         content_groups::path(tx, scope.workspace, new.content_group_id),
     )
     .await?;
-    let referenced =
-        references::find(tx, scope.workspace, &new.fields.tags, &new.fields.members, &[]);
-    let referenced = referenced.await?;
+    let (tags, members) = (&new.fields.tags, &new.fields.members);
+    let mut referenced = references::find(tx, scope.workspace, tags, members, &[]).await?;
+    referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_in_fields(&new.fields, &referenced);
     if !scope.contains(&path) {
@@ -213,6 +213,7 @@ pub async fn update_in(
     let mut referenced =
         references::find(tx, scope.workspace, &shown.tags, &shown.members, &before.variants)
             .await?;
+    referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
     Error::reject_issues(update_issues(
         scope,

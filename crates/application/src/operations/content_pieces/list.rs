@@ -86,6 +86,7 @@ pub async fn list(caller: &Caller, request: PieceListRequest) -> Result<PiecePag
         let pieces = page.pieces.iter().map(|(piece, _)| piece);
         let cache = service.references();
         page.referenced = cache.of_pieces(state.as_ref(), tx, scope.workspace, pieces).await?;
+        page.referenced.hides_emails = scope.hides_emails;
         Ok(page)
     };
     if is_heavy && !caller.allows_stale() {

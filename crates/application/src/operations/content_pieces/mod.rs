@@ -158,7 +158,8 @@ pub async fn get(
         let piece = found.ok_or_else(Error::not_found)?;
         let cache = service.references();
         let pieces = [&piece.0].into_iter();
-        let referenced = cache.of_pieces(state.as_ref(), tx, workspace, pieces).await?;
+        let mut referenced = cache.of_pieces(state.as_ref(), tx, workspace, pieces).await?;
+        referenced.hides_emails = scope.hides_emails;
         Ok(PieceView { piece, referenced })
     };
     caller.read("content_pieces.get", read).await

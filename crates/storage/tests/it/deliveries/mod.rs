@@ -49,6 +49,7 @@ async fn webhook_for(
     let workspace = open.workspace;
     let webhook = Webhook {
         id: WebhookId::new(id()),
+        hides_emails: false,
         url: WebhookUrl::parse("https://example.org/").unwrap(),
         name: WebhookName::parse("h").unwrap(),
         description: None,
