@@ -2,9 +2,10 @@
 
 use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::tag::{NewTag, TagBody, TagChange};
-use galley_domain::TagId;
 use galley_domain::event::ResourceChange;
+use galley_domain::permission::Resource;
 use galley_domain::tag::{Color, Tag, TagLabel};
+use galley_domain::{ContentGroupId, Permission, TagId};
 use galley_storage::{IdPage, Tx, WriteTx, tags};
 
 use crate::caller::Caller;
@@ -15,19 +16,38 @@ use crate::operations::append_change;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
-/// Returns a tag.
+/// Returns a tag that the caller sees.
 pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
-    let workspace = caller.workspace();
-    let read =
-        async move |tx: &Tx<'_>| tags::find(tx, workspace, id).await?.ok_or_else(Error::not_found);
+    let (workspace, within) = (caller.workspace(), limit_of(caller));
+    let read = async move |tx: &Tx<'_>| {
+        let found = match &within {
+            Some(groups) => tags::find_used(tx, workspace, id, groups).await?,
+            None => tags::find(tx, workspace, id).await?,
+        };
+        found.ok_or_else(Error::not_found)
+    };
     caller.read("tags.get", read).await
 }
 
-/// Lists the tags of the workspace.
+/// Lists the tags that the caller sees.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
-    let workspace = caller.workspace();
-    let read = async move |tx: &Tx<'_>| Ok(tags::list(tx, workspace, &page).await?);
-    caller.read("tags.list", read).await
+    let (workspace, within) = (caller.workspace(), limit_of(caller));
+    let is_limited = within.is_some();
+    let read =
+        async move |tx: &Tx<'_>| Ok(tags::list(tx, workspace, within.as_deref(), &page).await?);
+    if is_limited {
+        caller.read_long("tags.list", read).await
+    } else {
+        caller.read("tags.list", read).await
+    }
+}
+
+/// Returns the groups whose tags the caller sees; `None` for all tags. The permission to write tags
+/// includes that to see all of them.
+fn limit_of(caller: &Caller) -> Option<Vec<ContentGroupId>> {
+    let token = caller.token();
+    let writes = token.permissions.allows(Permission::write(Resource::Tags));
+    token.content_groups.clone().filter(|_| !writes)
 }
 
 /// Creates a tag.

@@ -106,7 +106,7 @@ async fn write_manifest(
         let all = IdPage::default();
         let roles = roles::list(tx, workspace, &all).await?;
         let members = members::list(tx, workspace, &all).await?;
-        let tags = tags::list(tx, workspace, &all).await?;
+        let tags = tags::list(tx, workspace, None, &all).await?;
         let variants = variants::list(tx, workspace, &all).await?;
         let top = content_groups::list_children(tx, workspace, None, &all).await?;
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();

@@ -36,7 +36,7 @@ impl ExportSource {
         let read = async move |tx: &Tx<'_>| {
             let groups = content_groups::subtree(tx, workspace, &[group]).await?;
             let groups = groups.into_iter().map(|(group, parent)| (group.id, (group, parent)));
-            let tags = tags::list(tx, workspace, &IdPage::default()).await?.into_iter();
+            let tags = tags::list(tx, workspace, None, &IdPage::default()).await?.into_iter();
             let members = members::list(tx, workspace, &IdPage::default()).await?.into_iter();
             let named = members.filter_map(|member| Some((member.id, member.user?.username)));
             let variants = variants::list(tx, workspace, &IdPage::default()).await?;

@@ -4,7 +4,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::service::Service;
+use crate::service::{Service, piece_in};
 
 const NO_TAG: &str = "tag_00000000000000000000000000";
 
@@ -117,9 +117,12 @@ async fn tags_of_another_workspace_do_not_exist(store: TestStore) {
 }
 
 #[on_both_engines]
-async fn tags_need_their_permission_regardless_of_group_limits(store: TestStore) {
+async fn tags_need_their_permission_also_within_group_limits(store: TestStore) {
     let service = Service::start(store).await;
     let id = service.create("/tags", &json!({"label": "a"})).await;
+    let mut piece = service.piece("a");
+    piece["tags"] = json!([id]);
+    service.create("/content-pieces", &piece).await;
     let reader = service.token("tags:read", Some(&[&service.home.group])).await;
     let stranger = service.token("contentPieces:write", None).await;
     let path = format!("/tags?id={id}");
@@ -136,4 +139,52 @@ async fn tags_need_their_permission_regardless_of_group_limits(store: TestStore)
         let answer = service.send_as(&reader, method, path, body).await;
         assert_eq!(answer.status.as_u16(), if reads { 200 } else { 403 }, "{answer:?}");
     }
+}
+
+#[on_both_engines]
+async fn a_limited_token_sees_the_tags_of_the_pieces_in_its_groups(store: TestStore) {
+    let service = Service::start(store).await;
+    let open = service.create("/content-groups", &json!({"name": "open"})).await;
+    let below = service.create("/content-groups", &json!({"name": "b", "ancestor": open})).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let mut tags = Vec::new();
+    for label in ["open", "below", "elsewhere", "in a variant", "unused"] {
+        tags.push(service.create("/tags", &json!({"label": label})).await);
+    }
+    let mut pieces = Vec::new();
+    for (group, tag) in [(&open, 0), (&below, 1), (&service.home.group, 2)] {
+        let mut body = piece_in(group, "a");
+        body["tags"] = json!([tags[tag]]);
+        pieces.push(service.create("/content-pieces", &body).await);
+    }
+    let change = json!({"id": pieces[0], "variant": "de", "tags": [tags[3]]});
+    assert_eq!(service.put("/content-pieces", &change).await.status, 204);
+    let reads = "tags:read contentPieces:read";
+    let limited = service.token(reads, Some(&[&open])).await;
+    let whole = service.token(reads, None).await;
+    let writer = service.token("tags:write", Some(&[&open])).await;
+    // The second list is served by the response cache, if nothing has changed.
+    let check = async |token: &str, seen: &[usize]| {
+        for _ in 0..2 {
+            let list = service.send_as(token, Method::GET, "/tags/list", None).await;
+            let expected: Vec<_> = seen.iter().map(|&index| tags[index].clone()).collect();
+            assert_eq!(list.column("id"), expected);
+            for (index, tag) in tags.iter().enumerate() {
+                let path = format!("/tags?id={tag}");
+                let answer = service.send_as(token, Method::GET, &path, None).await;
+                let status = if seen.contains(&index) { 200 } else { 404 };
+                assert_eq!(answer.status, status, "{answer:?}");
+            }
+        }
+    };
+    check(&limited, &[0, 1, 3]).await;
+    check(&whole, &[0, 1, 2, 3, 4]).await;
+    check(&writer, &[0, 1, 2, 3, 4]).await;
+    let page = service.send_as(&limited, Method::GET, "/tags/list?perPage=1&page=3", None).await;
+    assert_eq!(page.column("id"), [tags[3].clone()]);
+    let moved = json!({"id": pieces[2], "contentGroupId": below});
+    assert_eq!(service.put("/content-pieces", &moved).await.status, 204);
+    check(&limited, &[0, 1, 2, 3]).await;
+    service.delete(&format!("/content-pieces?id={}", pieces[1])).await;
+    check(&limited, &[0, 2, 3]).await;
 }

@@ -1,10 +1,11 @@
 //! Tags.
 
 use galley_domain::tag::{Tag, TagLabel};
-use galley_domain::{TagId, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, TagId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, params, read_row};
 use crate::tables::content_piece_references;
+use crate::tables::content_pieces::under_filter;
 use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
@@ -15,6 +16,37 @@ fn read(row: &Row<'_>) -> Result<Tag> {
 pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Option<Tag>> {
     let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2";
     tx.find(sql, params![workspace, id], read).await
+}
+
+/// Finds a tag that a piece in the subtree of one of `within` has, itself or in a variant.
+pub async fn find_used(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: TagId,
+    within: &[ContentGroupId],
+) -> Result<Option<Tag>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    let filter = used_filter(within, &mut params);
+    let sql = format!(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2{filter}"
+    );
+    tx.find(&sql, &params, read).await
+}
+
+/// Returns the condition that a piece in the subtree of one of `within` has the tag. Up to all
+/// pieces with the tag are read.
+fn used_filter(within: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
+    let is_within = under_filter(within, params);
+    let has_row = |table: &str| {
+        format!(
+            "EXISTS (SELECT 1 FROM {table} t
+                JOIN content_pieces p ON p.workspace_id = ?1 AND p.id = t.content_piece_id
+                WHERE t.workspace_id = ?1 AND t.tag_id = tags.id{is_within})"
+        )
+    };
+    let (of_pieces, of_variants) =
+        (has_row("content_piece_tags"), has_row("content_piece_variant_tags"));
+    format!(" AND ({of_pieces} OR {of_variants})")
 }
 
 /// Finds a tag for update, and locks it until the transaction ends.
@@ -41,11 +73,21 @@ pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Res
     tx.query(&sql, &params, read).await
 }
 
-/// Lists tags by creation.
-pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, page: &IdPage) -> Result<Vec<Tag>> {
-    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
-        ORDER BY id LIMIT ?3 OFFSET ?4";
-    tx.query(sql, &page.params(workspace), read).await
+/// Lists tags by creation. If `within` is set, only the tags of pieces in the subtree of one of
+/// these groups are listed.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    within: Option<&[ContentGroupId]>,
+    page: &IdPage,
+) -> Result<Vec<Tag>> {
+    let mut params = page.params(workspace).to_vec();
+    let filter = within.map_or_else(String::new, |groups| used_filter(groups, &mut params));
+    let sql = format!(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2{filter}
+         ORDER BY id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Finds the oldest tag with this label.

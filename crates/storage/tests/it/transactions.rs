@@ -98,7 +98,7 @@ async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore
         let (database, workspace) = (open.database.clone(), open.workspace);
         let write = async move |tx: &WriteTx<'_>| {
             std::thread::sleep(std::time::Duration::from_millis(2));
-            galley_storage::tags::list(tx, workspace, &IdPage::default()).await.map(drop)
+            galley_storage::tags::list(tx, workspace, None, &IdPage::default()).await.map(drop)
         };
         async move { database.write::<_, Error, _>("waits", write).await }
     };

@@ -41,6 +41,8 @@ GET /content-pieces?id=$piece&content=true
 GET /content-pieces?id=$own_piece&variant=$variant
 GET /content-pieces/list?variant=$variant
 GET /content-pieces/list?tagId=$tag
+GET /content-pieces/list?memberId=$member
+GET /content-pieces/list?hasVariant=$variant
 GET /content-pieces/sources?contentGroupId=$group
 GET /content-pieces/list?contentGroupId=$group
 GET /content-pieces/list?contentGroupId=$group&subtree=true

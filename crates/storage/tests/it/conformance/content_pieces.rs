@@ -27,7 +27,10 @@ async fn make_tags(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Tag; 2],
     assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
     assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
-    assert_eq!(tags::list(tx, workspace, &IdPage::default()).await?, [red.clone(), blue.clone()]);
+    assert_eq!(
+        tags::list(tx, workspace, None, &IdPage::default()).await?,
+        [red.clone(), blue.clone()]
+    );
     Ok([red, blue])
 }
 
@@ -77,6 +80,12 @@ pub(super) async fn pieces(
     assert!(content_pieces::has_more_than(tx, workspace, open.group, 1).await?);
     assert!(!content_pieces::has_more_than(tx, workspace, open.group, 2).await?);
     lists(tx, open, &red, None).await?;
+    let (group, other) = ([open.group], [ContentGroupId::new(1)]);
+    assert_eq!(tags::find_used(tx, workspace, red.id, &group).await?.as_ref(), Some(&red));
+    assert_eq!(tags::find_used(tx, workspace, red.id, &other).await?, None);
+    assert_eq!(tags::find_used(tx, workspace, blue.id, &group).await?, None);
+    let used = tags::list(tx, workspace, Some(&group), &IdPage::default()).await?;
+    assert_eq!(used, std::slice::from_ref(&red));
     in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
     let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     assert!(tags::delete(tx, workspace, red.id).await?);
