@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, client, data_dir, galley, init_token, piece, under};
 
+/// The first schema with variants.
+const WITH_VARIANTS: usize = 2;
+
 /// The first schema with deliveries.
 const WITH_DELIVERIES: usize = 4;
 
@@ -125,7 +128,8 @@ async fn downgrade(store: &TestStore, version: usize) {
     }
 }
 
-/// Fills a store with two pieces whose deliveries to the receiver have failed once.
+/// Fills a store with two pieces whose deliveries to the receiver have failed once. Both have a
+/// member; in German the first overrides its title, and the second its content.
 async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
     let mut program = Program::serve(store, 0);
     let group = program.group().await;
@@ -133,12 +137,26 @@ async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
         "metadata": {"contentGroupId": group}});
     let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);
-    for slug in ["one", "two"] {
+    let members = program.get("/workspace-memberships/list-members").await;
+    for key in ["de", "fr"] {
+        let variant = json!({"key": key, "label": key});
+        let made = program.request(Method::POST, "/variants").json(&variant).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED);
+    }
+    for (slug, overrides) in
+        [("one", json!({"title": "Eins"})), ("two", json!({"content": "<p>zwei</p>"}))]
+    {
         let mut body = piece(&group, slug, &format!("<p>{slug}</p>"));
+        body["members"] = json!([members[0]["id"]]);
         body["customData"] = json!(format!("{{\"of\":\"{slug}\"}}"));
         let made =
             program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
         assert_eq!(made.status(), StatusCode::CREATED);
+        let mut change = overrides;
+        let made: Value = made.json().await.unwrap();
+        (change["id"], change["variant"]) = (made["id"].clone(), json!("de"));
+        let put = program.request(Method::PUT, "/content-pieces").json(&change).send().await;
+        assert_eq!(put.unwrap().status(), StatusCode::NO_CONTENT);
     }
     // Each delivery was attempted at least once.
     receiver.wait_for(2).await;
@@ -208,7 +226,18 @@ fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
 async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], receiver: &Receiver) {
     let before = receiver.count();
     let program = Program::serve(store, 0);
-    assert_eq!(program.pieces("content=true").await, pieces, "schema {version}");
+    let mut expected = pieces.to_vec();
+    let found = program.pieces("content=true").await;
+    if version < WITH_VARIANTS {
+        expected.iter_mut().for_each(|piece| piece["variants"] = json!([]));
+    } else {
+        assert_eq!(program.pieces("content=true&hasVariant=de").await, found, "schema {version}");
+        assert_eq!(program.pieces("hasVariant=fr").await, [Value::Null; 0], "schema {version}");
+    }
+    assert_eq!(found, expected, "schema {version}");
+    let of_member =
+        format!("content=true&memberId={}", pieces[0]["members"][0]["id"].as_str().unwrap());
+    assert_eq!(program.pieces(&of_member).await, expected, "schema {version}");
     let group = program.group().await;
     let body = piece(&group, &format!("after-{version}"), "<p>new</p>");
     let made = program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
