@@ -11,9 +11,11 @@ use crate::extract::pagination::{self, PageRequest};
 use crate::extract::query::Query;
 use crate::extract::{json, prefer};
 use crate::problem::Problem;
+use crate::routes::content_pieces::format::ResponseFormat;
+use crate::routes::content_pieces::list::RequestedList;
 
 /// Checks that any bytes are parsed as a query, or rejected with the path of the parameter. The
-/// link to the next page is a URI with the same parameters.
+/// link to the next page is a URI with the same parameters, which request the same list.
 pub fn query(bytes: &[u8]) {
     // Only URIs that hyper accepts.
     let Ok(uri) = Uri::try_from([b"/list?", bytes].concat()) else { return };
@@ -26,6 +28,8 @@ pub fn query(bytes: &[u8]) {
         assert!(after.parse::<ContentPieceId>().is_ok(), "{after:?}");
     }
     let _ = (query.boolean("content"), query.variant(), query.id::<ContentPieceId>());
+    let format = ResponseFormat::parse(&mut query);
+    let list = RequestedList::read(&mut query);
     let next = query.uri_with("cursor", &pagination::id_cursor("a&b=c#d"));
     let next: Uri = next.parse().unwrap_or_else(|error| panic!("{error}: {next}"));
     let mut followed = Query::new(next.path(), next.query().unwrap_or_default());
@@ -34,6 +38,8 @@ pub fn query(bytes: &[u8]) {
     }
     assert_eq!(followed.all("cursor").len(), 1);
     let _ = PageRequest::from_query(&mut followed, 1_000);
+    assert_eq!(ResponseFormat::parse(&mut followed).view(), format.view());
+    assert_eq!(RequestedList::read(&mut followed).filters, list.filters);
     problem(query.into_issues());
 }
 
@@ -110,6 +116,8 @@ mod tests {
             "content=%ff",
             "cursor=WyJpZCIsIngiXQ",
             "a=%",
+            "tagId=,,%2C&allTags=1&memberId=x&hasVariant=PT-br&fields=titel,content&total=0",
+            "updatedSince=2026-01-01T00:00:00+01:00&dateFrom=-1&dateTo=2026-02-30&ids=%00",
             "lastId=cp_0000000000000000000000000000",
             "{\"a\":[1,1e999,\"\\u0000\"]}",
             "{\"a\":{\"b\":1.0}}",

@@ -10,7 +10,7 @@ use crate::tables::content_piece_references::ReferenceTable;
 use crate::tables::content_pieces::under_filter;
 
 /// The filters of a list. With a variant, slug, tags, member and dates are those of the variant.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PieceFilters {
     /// Pieces directly in one of these groups; `None` for all.
     pub groups: Option<Vec<ContentGroupId>>,

@@ -125,7 +125,7 @@ async fn find_if_unlocked(
 
 /// The form in which pieces are read: with the overrides of a variant or without, with content or
 /// without.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct View {
     /// The variant whose overrides are applied.
     pub variant: Option<VariantId>,

@@ -210,8 +210,8 @@ fn total_count(total: i64) -> HeaderValue {
 
 /// The list that a query requests.
 #[derive(Debug, Clone)]
-struct RequestedList {
-    filters: PieceFilters,
+pub(crate) struct RequestedList {
+    pub(crate) filters: PieceFilters,
     overridden_variant: Option<VariantRef>,
     sort: Sort,
     start: PageStart,
@@ -226,7 +226,7 @@ struct RequestedList {
 const FILTERED_TAGS_LIMIT: usize = 20;
 
 impl RequestedList {
-    fn read(query: &mut Query) -> Self {
+    pub(crate) fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
         let groups = IdFilter::read(query, "contentGroupId");
         let pieces = IdFilter::read(query, "ids");

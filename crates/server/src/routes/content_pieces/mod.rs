@@ -3,7 +3,7 @@
 pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod create_several;
-mod format;
+pub(crate) mod format;
 mod id_filter;
 mod input;
 pub(crate) mod list;
