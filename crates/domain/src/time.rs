@@ -8,6 +8,8 @@ use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::text::Invalid;
+
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// The length of a day. Every offset is shorter.
@@ -22,6 +24,13 @@ pub struct Timestamp(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an ISO 8601 date or date-time")]
 pub struct MalformedTime;
+
+impl From<MalformedTime> for Invalid {
+    fn from(_: MalformedTime) -> Self {
+        let message = "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z";
+        Self::new("invalid_date", message)
+    }
+}
 
 impl Timestamp {
     /// Returns the point `ms` milliseconds after the Unix epoch.

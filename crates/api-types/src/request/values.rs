@@ -159,10 +159,7 @@ fn email() -> ObjectBuilder {
 
 /// Parses a time.
 fn time(text: String) -> Result<Timestamp, Invalid> {
-    Timestamp::parse_iso8601(&text).map_err(|_| {
-        let message = "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z";
-        Invalid::new("invalid_date", message)
-    })
+    Timestamp::parse_iso8601(&text).map_err(Invalid::from)
 }
 
 /// A time in a query. It is never constructed; as a `value_type`, it describes the parameter.

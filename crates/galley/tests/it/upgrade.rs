@@ -229,7 +229,9 @@ async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], re
     let mut expected = pieces.to_vec();
     let found = program.pieces("content=true").await;
     if version < WITH_VARIANTS {
-        expected.iter_mut().for_each(|piece| piece["variants"] = json!([]));
+        for piece in &mut expected {
+            piece["variants"] = json!([]);
+        }
     } else {
         assert_eq!(program.pieces("content=true&hasVariant=de").await, found, "schema {version}");
         assert_eq!(program.pieces("hasVariant=fr").await, [Value::Null; 0], "schema {version}");

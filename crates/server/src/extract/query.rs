@@ -111,14 +111,13 @@ impl Query {
         let text = self.text(name)?;
         match parse(&text) {
             Ok(time) => Some(time),
-            Err(MalformedTime) => {
+            Err(malformed) => {
                 // In a query, a plus sign stands for a space.
-                let message = if parse(&text.replace(' ', "+")).is_ok() {
-                    "must have its + written as %2B"
-                } else {
-                    "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z"
+                let invalid = match parse(&text.replace(' ', "+")) {
+                    Ok(_) => Invalid::new("invalid_date", "must have its + written as %2B"),
+                    Err(_) => malformed.into(),
                 };
-                self.add_issue(name, &Invalid::new("invalid_date", message));
+                self.add_issue(name, &invalid);
                 None
             }
         }
