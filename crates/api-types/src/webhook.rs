@@ -14,6 +14,7 @@ use crate::schemas;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Webhook)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the JSON")]
 pub struct WebhookBody<'a> {
     #[schema(value_type = schemas::WebhookId)]
     id: WebhookId,
@@ -33,6 +34,9 @@ pub struct WebhookBody<'a> {
     /// True if no group limits the events.
     #[schema(example = false)]
     whole_workspace: bool,
+    /// True if events are sent without the e-mail addresses of members.
+    #[schema(example = false)]
+    hides_emails: bool,
     /// True if an extension's token created the webhook.
     #[schema(example = false)]
     extension: bool,
@@ -87,6 +91,7 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             event: webhook.event.as_str(),
             events: webhook.events.as_slice().iter().map(|event| event.as_str()).collect(),
             whole_workspace: webhook.content_group_id.is_none(),
+            hides_emails: webhook.hides_emails,
             extension: webhook.extension.is_some(),
             enabled: webhook.enabled,
             disabled_reason: webhook.disabled_reason.map(DisabledReason::as_str),
@@ -115,6 +120,9 @@ body! {
         events: optional EventTypes,
         /// True if no group limits the events. Events of pieces require this or a group.
         whole_workspace: optional bool = false,
+        /// True if events are sent without the e-mail addresses of members. The default is false
+        /// for tokens with `workspaceMemberships:read`, which false requires.
+        hides_emails: optional bool = false,
         /// True if events are sent.
         enabled: defaulted bool = true,
     }
@@ -136,6 +144,9 @@ body! {
         events: required EventTypes,
         /// True removes the group, so that the events of the whole workspace are sent.
         whole_workspace: required bool = false,
+        /// True if events are sent without the e-mail addresses of members. Only tokens with
+        /// `workspaceMemberships:read` can make it false.
+        hides_emails: required bool = false,
         /// True if events are sent.
         enabled: required bool = true,
     }

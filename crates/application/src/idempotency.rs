@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
 
 /// The idempotency key of a request, with the data that identifies the request.
 #[derive(Debug, Clone)]
@@ -114,6 +115,9 @@ struct StoredResponse {
     response: CreatedResponse,
     /// The groups to which the token was limited. With other groups it may see less now.
     groups: Option<Vec<String>>,
+    /// True if e-mail addresses were hidden. A token that could see them may not see them now.
+    #[serde(default)]
+    hides_emails: bool,
 }
 
 /// Returns the groups to which a token is limited, sorted.
@@ -170,7 +174,11 @@ where
             return Err(StorageError::Conflict.into());
         }
         if !response.is_secret {
-            let stored = StoredResponse { response: response.clone(), groups: groups(token) };
+            let stored = StoredResponse {
+                response: response.clone(),
+                groups: groups(token),
+                hides_emails: Scope::of_token(token).hides_emails,
+            };
             let text = serde_json::to_string(&stored).expect("texts are JSON");
             idempotency::store_response(tx, workspace, token_id, &request.key, &text).await?;
         }
@@ -207,6 +215,11 @@ async fn claim(
     if stored.groups != groups(actor) {
         return answered(
             "the request has succeeded before, when the token had access to other groups",
+        );
+    }
+    if Scope::of_token(actor).hides_emails && !stored.hides_emails {
+        return answered(
+            "the request has succeeded before, when the token had access to e-mail addresses",
         );
     }
     Ok(Some(stored.response))

@@ -79,7 +79,9 @@ impl FromStr for VariantRef {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        text.parse().map(Self::Id).or_else(|_| VariantKey::parse(text).map(Self::Key))
+        // Words are in lower case.
+        let key = |_| VariantKey::parse(text.to_ascii_lowercase()).map(Self::Key);
+        text.parse().map(Self::Id).or_else(key)
     }
 }
 
@@ -91,9 +93,11 @@ mod tests {
     fn a_reference_is_an_id_or_a_key() {
         let id = VariantId::new(7);
         assert_eq!(id.to_string().parse(), Ok(VariantRef::Id(id)));
-        let key = VariantKey::parse("de_ch").unwrap();
-        assert_eq!("de_ch".parse(), Ok(VariantRef::Key(key)));
-        let bad = ["", "é", "DE_ch", "-", "de-", "-de", "de--ch", "de ch", "abcdefghi-x"];
+        for text in ["de_ch", "DE_ch", "De_CH"] {
+            let key = VariantKey::parse("de_ch").unwrap();
+            assert_eq!(text.parse(), Ok(VariantRef::Key(key)));
+        }
+        let bad = ["", "é", "-", "de-", "-de", "de--ch", "de ch", "abcdefghi-x"];
         let too_long = ["a".repeat(21), ["abcdefgh"; 4].join("-") + "-a"];
         let id_of_a_tag = "tag_00000000000000000000000000";
         for bad in bad.into_iter().chain(too_long.iter().map(String::as_str)).chain([id_of_a_tag]) {

@@ -19,6 +19,7 @@ use crate::scope::Scope;
 /// Returns a tag that the caller sees.
 pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
     let (workspace, within) = (caller.workspace(), limit_of(caller));
+    let is_limited = within.is_some();
     let read = async move |tx: &Tx<'_>| {
         let found = match &within {
             Some(groups) => tags::find_used(tx, workspace, id, groups).await?,
@@ -26,7 +27,11 @@ pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
         };
         found.ok_or_else(Error::not_found)
     };
-    caller.read("tags.get", read).await
+    if is_limited {
+        caller.read_long("tags.get", read).await
+    } else {
+        caller.read("tags.get", read).await
+    }
 }
 
 /// Lists the tags that the caller sees.

@@ -19,7 +19,7 @@ use crate::operations::authority::Authority;
 use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
-use crate::scope::Scope;
+use crate::scope::{EMAIL_PERMISSION, Scope};
 use crate::secrets::SecretKey;
 
 /// The result of an update.
@@ -132,7 +132,7 @@ async fn create_in(
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
         url: new.url.clone(),
-        hides_emails: Scope::of_token(actor).hides_emails,
+        hides_emails: hides_emails(new.hides_emails, false, true, actor)?,
         name: new.name.clone(),
         description: new.description.clone(),
         event: new.event,
@@ -173,7 +173,9 @@ async fn update_in(
     expected.check_version(before.version)?;
     let mut webhook = before.clone();
     webhook.url = change.url.clone().unwrap_or(webhook.url);
-    webhook.hides_emails = hides_emails(&before, change, actor);
+    let has_new_url = webhook.url != before.url;
+    webhook.hides_emails =
+        hides_emails(change.hides_emails, before.hides_emails, has_new_url, actor)?;
     webhook.name = change.name.clone().unwrap_or(webhook.name);
     webhook.description = change.description.clone().unwrap_or(webhook.description);
     webhook.event = changed_event(&before, change);
@@ -204,7 +206,6 @@ async fn update_in(
     check_may_see(actor, &webhook.events)?;
     check_group(tx, actor, &webhook, Some(&before), change.whole_workspace).await?;
     webhook.version += 1;
-    let has_new_url = webhook.url != before.url;
     let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
     if starts_afresh {
         webhook.failing_since = None;
@@ -217,15 +218,19 @@ async fn update_in(
     Ok(WebhookUpdateResult { webhook, has_new_url })
 }
 
-/// Returns true if events are sent without e-mail addresses after a change: unless a client that
-/// sees the addresses has set or confirmed the URL.
-fn hides_emails(before: &Webhook, change: &WebhookChange, actor: &Authentication) -> bool {
-    let hidden_from_actor = Scope::of_token(actor).hides_emails;
-    match &change.url {
-        Some(url) if *url != before.url => hidden_from_actor,
-        Some(_) => before.hides_emails && hidden_from_actor,
-        None => before.hides_emails,
+/// Returns true if events are sent without e-mail addresses: as stated, or as before. A URL of a
+/// client that does not see the addresses gets none.
+fn hides_emails(
+    stated: Option<bool>,
+    before: bool,
+    has_new_url: bool,
+    actor: &Authentication,
+) -> Result<bool, Error> {
+    let must_hide = before || (has_new_url && Scope::of_token(actor).hides_emails);
+    if stated == Some(false) && must_hide && Scope::of_token(actor).hides_emails {
+        return Err(Rejection::insufficient_permissions(&[EMAIL_PERMISSION]).into());
     }
+    Ok(stated.unwrap_or(must_hide))
 }
 
 /// Returns all events of a webhook: the named ones, and `event`.

@@ -288,9 +288,11 @@ impl<P: Destination> Loader<P> {
     /// Returns the key of a language's variant: that of an existing variant, if there is one.
     fn variant_of(&self, language: &str) -> Result<VariantKey, String> {
         let key = variant_key(language)?;
-        let form = |key: &VariantKey| key.in_lower_case().replace('_', "-");
-        let known = self.variants.iter().find(|known| form(known) == form(&key));
-        Ok(known.cloned().unwrap_or(key))
+        let known = || self.variants.iter();
+        let found = known()
+            .find(|known| known.is_same_as(&key))
+            .or_else(|| known().find(|known| language_form(known) == language_form(&key)));
+        Ok(found.cloned().unwrap_or(key))
     }
 
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
@@ -472,6 +474,11 @@ fn with_subject(what: &str, failure: WriteFailure) -> WriteFailure {
         WriteFailure::Rejected(problem) => WriteFailure::Rejected(format!("{what}: {problem}")),
         other => other,
     }
+}
+
+/// Returns the form in which languages are compared: in lower case, with `-` for `_`.
+pub(super) fn language_form(key: &VariantKey) -> String {
+    key.in_lower_case().replace('_', "-")
 }
 
 /// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag.

@@ -23,6 +23,7 @@ mod server;
 mod sources;
 mod wordpress;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -53,11 +54,13 @@ pub(crate) async fn run(
     if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_bundle(source)) {
         return bundle::restore(settings, arguments, bundle).await;
     }
-    for (place, language) in arguments.variants.iter().enumerate() {
-        if arguments.variants[..place].contains(language) {
+    let mut languages = HashSet::new();
+    for language in &arguments.variants {
+        let key = load::variant_key(language);
+        let key = key.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
+        if !languages.insert(load::language_form(&key)) {
             anyhow::bail!("--variants has {language} twice");
         }
-        load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     }
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));

@@ -93,7 +93,7 @@ async fn addresses_disappear_with_the_permission(store: TestStore) {
 }
 
 #[on_both_engines]
-async fn deliveries_have_addresses_only_if_a_client_with_the_permission_set_the_url(
+async fn deliveries_have_addresses_only_with_the_consent_of_a_client_that_sees_them(
     store: TestStore,
 ) {
     let (service, [(hidden, _), (shown, _)]) = start(store).await;
@@ -118,12 +118,49 @@ async fn deliveries_have_addresses_only_if_a_client_with_the_permission_set_the_
         let answer = service.send_as(token, Method::PUT, "/webhooks", Some(&body)).await;
         assert_eq!(answer.status, 204, "{answer:?}");
     };
-    put(&shown, json!({"name": "renamed"})).await;
-    assert_eq!(sent(&first, 2).await, Value::Null, "a new name confirms no URL");
-    put(&shown, json!({"url": first.url})).await;
-    assert_eq!(sent(&first, 3).await, ADDRESS, "a client with the permission confirmed the URL");
-    put(&hidden, json!({"name": "again", "url": first.url})).await;
+    let state =
+        async || service.get(&format!("/webhooks?id={webhook}")).await.body["hidesEmails"].clone();
+    assert_eq!(state().await, true);
+    put(&shown, json!({"name": "renamed", "url": first.url})).await;
+    assert_eq!(sent(&first, 2).await, Value::Null, "only a stated hidesEmails confirms the URL");
+    put(&shown, json!({"hidesEmails": false})).await;
+    assert_eq!(state().await, false);
+    assert_eq!(sent(&first, 3).await, ADDRESS);
+    put(&hidden, json!({"name": "again", "url": first.url, "hidesEmails": false})).await;
     assert_eq!(sent(&first, 4).await, ADDRESS, "the URL stayed");
+    let change = json!({"id": webhook, "url": second.url, "hidesEmails": false});
+    let answer = service.send_as(&hidden, Method::PUT, "/webhooks", Some(&change)).await;
+    answer.assert_problem(403, "insufficient_permissions", &[]);
     put(&hidden, json!({"url": second.url})).await;
     assert_eq!(sent(&second, 1).await, Value::Null, "a client without the permission changed it");
+    let change = json!({"id": webhook, "hidesEmails": false});
+    let answer = service.send_as(&hidden, Method::PUT, "/webhooks", Some(&change)).await;
+    answer.assert_problem(403, "insufficient_permissions", &[]);
+    put(&shown, json!({"hidesEmails": false})).await;
+    put(&hidden, json!({"hidesEmails": true})).await;
+    assert_eq!(sent(&second, 2).await, Value::Null, "every client may hide them");
+    let body = json!({"url": first.url, "name": "w", "event": "contentPieceAdded",
+        "wholeWorkspace": true, "hidesEmails": false});
+    let answer = service.send_as(&hidden, Method::POST, "/webhooks", Some(&body)).await;
+    answer.assert_problem(403, "insufficient_permissions", &[]);
+}
+
+#[on_both_engines]
+async fn a_replay_has_no_addresses_that_the_token_may_not_see_now(store: TestStore) {
+    let service = Service::start(store).await;
+    let token = service.token(WITH_MEMBERS, None).await;
+    let id = service.token_id(&token).await;
+    let body = piece(&service, "a");
+    let create = async || {
+        let request = service.request(Method::POST, "/content-pieces").bearer_auth(&token);
+        let request = request.header("prefer", "return=representation");
+        TestResponse::of(request.header("idempotency-key", "once").json(&body)).await
+    };
+    let first = create().await;
+    let replayed = create().await;
+    assert_eq!((replayed.status.as_u16(), &replayed.body), (201, &first.body));
+    assert_eq!(address(&replayed.body), ADDRESS);
+    let fewer = json!({"id": id, "permissions": ["contentPieces:write"]});
+    assert_eq!(service.put("/tokens", &fewer).await.status, 204);
+    create().await.assert_problem(409, "already_answered", &[]);
 }

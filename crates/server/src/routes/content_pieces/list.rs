@@ -151,6 +151,7 @@ pub(crate) async fn handle(
     let is_heavy = page.is_heavy(has_cursor)
         || sorts_all
         || requested.sorts_by_another_time()
+        || requested.reads_many_references()
         || requested.counts;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
@@ -263,6 +264,17 @@ impl RequestedList {
             counts: query.boolean("total"),
             matches_none,
         }
+    }
+
+    /// Returns true if the references of more pieces are read than those of the page: with another
+    /// sort, in a variant, or for several tags of each piece.
+    fn reads_many_references(&self) -> bool {
+        let filters = &self.filters;
+        let in_variant = !filters.tags.is_empty() || filters.member.is_some();
+        let is_filtered = in_variant || self.overridden_variant.is_some();
+        (is_filtered && self.sort.key != SortKey::Order)
+            || (in_variant && self.variant.is_some())
+            || (filters.all_tags && filters.tags.len() > 1)
     }
 
     /// Returns true if a filter is by a time that isn't the sort key. No index has both, so the
