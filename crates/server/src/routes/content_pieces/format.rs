@@ -11,7 +11,9 @@ use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_storage::Error as StorageError;
 use galley_storage::content_pieces::View;
 use serde_json::value::RawValue;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::extract::known_parameters::nearest;
@@ -52,7 +54,8 @@ pub(crate) struct FormatParameters {
     /// The fields to return, separated by commas: names of fields of a piece. The parameter may be
     /// repeated. `id` is always returned, and `content` includes the content. The schema of the
     /// response is that of a piece with all fields.
-    fields: Option<String>,
+    #[param(inline)]
+    fields: Option<FieldNames>,
     /// The identifier or key of a variant. Its overrides replace the piece's own values.
     variant: Option<String>,
 }
@@ -81,6 +84,19 @@ enum CustomDataFormat {
     String,
     Object,
 }
+
+/// The parameter `fields`. It is never constructed.
+struct FieldNames;
+
+impl PartialSchema for FieldNames {
+    fn schema() -> RefOr<Schema> {
+        let name = FieldSelection::NAMES.join("|");
+        let pattern = format!("^({name})(,({name}))*$");
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
+    }
+}
+
+impl ToSchema for FieldNames {}
 
 impl ResponseFormat {
     /// Reads `content`, `contentFormat`, `description`, `customData` and `fields`.
