@@ -13,6 +13,7 @@ use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
 };
 use super::fingerprint::{self, WrittenFields};
+use super::language::{language_form, variant_key};
 use super::raw::{Document, PublishingState};
 
 /// The destination of the pieces.
@@ -474,16 +475,4 @@ fn with_subject(what: &str, failure: WriteFailure) -> WriteFailure {
         WriteFailure::Rejected(problem) => WriteFailure::Rejected(format!("{what}: {problem}")),
         other => other,
     }
-}
-
-/// Returns the form in which languages are compared: in lower case, with `-` for `_`.
-pub(super) fn language_form(key: &VariantKey) -> String {
-    key.in_lower_case().replace('_', "-")
-}
-
-/// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag.
-pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
-    let key = VariantKey::parse(language);
-    key.or_else(|_| VariantKey::parse(language.replace('_', "-")))
-        .map_err(|invalid| format!("the language {language:?} {invalid}"))
 }

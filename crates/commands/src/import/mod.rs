@@ -13,6 +13,7 @@ mod front_matter;
 mod ghost;
 mod hash;
 mod html;
+mod language;
 mod line_counting;
 mod load;
 pub(crate) mod markdown;
@@ -56,9 +57,9 @@ pub(crate) async fn run(
     }
     let mut languages = HashSet::new();
     for language in &arguments.variants {
-        let key = load::variant_key(language);
+        let key = language::variant_key(language);
         let key = key.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
-        if !languages.insert(load::language_form(&key)) {
+        if !languages.insert(language::language_form(&key)) {
             anyhow::bail!("--variants has {language} twice");
         }
     }
