@@ -7,8 +7,8 @@ pub(super) fn language_form(key: &VariantKey) -> String {
     key.in_lower_case().replace('_', "-")
 }
 
-/// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag, and
-/// a longer name such as `Simplified` a word in lower case.
+/// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag,
+/// and a longer name such as `Simplified` a word in lower case.
 pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
     VariantKey::parse(language)
         .or_else(|_| VariantKey::parse(language.replace('_', "-")))

@@ -1,6 +1,7 @@
 //! Parsing of the query, with all issues collected.
 //!
-//! [`crate::extract::known_parameters`] rejects unknown parameters. An empty value counts as absent.
+//! [`crate::extract::known_parameters`] rejects unknown parameters. An empty value counts as
+//! absent.
 
 use std::str::FromStr;
 
