@@ -6,8 +6,8 @@ use galley_domain::Timestamp;
 use galley_domain::delivery::RETENTION;
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::{
-    Database, Error as StorageError, Tx, WriteTx, delivery_queue, events, idempotency, mails,
-    workspaces,
+    Database, Error as StorageError, Tx, WriteTx, delivery_queue, event_tickets, events,
+    idempotency, mails, workspaces,
 };
 
 use crate::environment::Environment;
@@ -39,6 +39,10 @@ async fn delete_expired_periodically(service: &Service) {
     loop {
         if let Err(error) = delete_expired_keys(service.database(), service.environment()).await {
             tracing::warn!(%error, "expired idempotency keys could not be deleted");
+        }
+        if let Err(error) = delete_expired_tickets(service.database(), service.environment()).await
+        {
+            tracing::warn!(%error, "expired tickets of event streams could not be deleted");
         }
         if let Err(error) =
             delete_expired_deliveries(service.database(), service.environment()).await
@@ -76,6 +80,18 @@ async fn delete_expired_keys(
         idempotency::delete_expired(tx, before, ROWS_PER_TRANSACTION).await
     };
     while database.write("idempotency.delete_expired", delete).await? > 0 {}
+    Ok(())
+}
+
+async fn delete_expired_tickets(
+    database: &Database,
+    environment: &Environment,
+) -> Result<(), StorageError> {
+    let now = environment.now();
+    let delete = async move |tx: &WriteTx<'_>| {
+        event_tickets::delete_expired(tx, now, ROWS_PER_TRANSACTION).await
+    };
+    while database.write("event_tickets.delete_expired", delete).await? > 0 {}
     Ok(())
 }
 

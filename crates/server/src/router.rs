@@ -119,6 +119,7 @@ fn table() -> Endpoints<App> {
         webhook_deliveries::retry,
         events::list::handle,
         events::position::handle,
+        events::ticket::create,
         home::page,
         service::health,
         service::ready,

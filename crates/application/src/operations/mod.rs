@@ -8,6 +8,7 @@ pub mod authority;
 pub mod content_groups;
 pub mod content_pieces;
 pub mod deliveries;
+pub mod event_tickets;
 pub mod events;
 pub mod import_sources;
 pub mod invite_revocation;

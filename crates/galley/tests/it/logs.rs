@@ -62,6 +62,18 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
         let request = client.get(format!("{}/tags/list", program.url)).bearer_auth(other.reveal());
         assert_eq!(request.send().await.unwrap().status(), 401);
     }
+    let ticket = program.request(Method::POST, "/events/ticket").send().await.unwrap();
+    let ticket = ticket.json::<Value>().await.unwrap()["ticket"].as_str().unwrap().to_owned();
+    for expected in [200, 401] {
+        let url = format!(
+            "{}/events?ticket={ticket}{}",
+            program.url,
+            if expected == 200 { "" } else { "x" }
+        );
+        let request = reqwest::Client::builder().no_proxy().build().unwrap().get(url);
+        let response = request.header("accept", "text/event-stream").send().await.unwrap();
+        assert_eq!(response.status(), expected);
+    }
     // Two requests are served from the database, and two from the cache.
     for _ in 0..4 {
         program.get("/tags/list").await;
@@ -84,7 +96,7 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
         (&rejected[0]["level"], &rejected[0]["fields"]["client"]),
         (&json!("INFO"), &json!("127.0.0.1"))
     );
-    assert!(!log.contains(other.reveal()));
+    assert!(!log.contains(other.reveal()) && !log.contains(&ticket));
     let lists: Vec<_> = of("request completed")
         .into_iter()
         .filter(|entry| entry["fields"]["route"] == "/tags/list")

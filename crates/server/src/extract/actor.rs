@@ -82,6 +82,9 @@ impl RequiredPermission for ReadEvents {
     const PERMISSIONS: &'static [Permission] = events::READ_PERMISSIONS;
 }
 
+/// The detail of the rejection of an access token.
+const UNKNOWN_TOKEN: &str = "the access token is unknown, was revoked, or has expired";
+
 /// The holder of a valid token with permission `P`.
 #[derive(Debug)]
 pub(crate) struct Actor<P> {
@@ -114,17 +117,31 @@ impl<P> Deref for Actor<P> {
     }
 }
 
-impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let authentication = authenticate(parts, app).await?;
+impl<P: RequiredPermission> Actor<P> {
+    /// Checks an authentication's expiry, permissions and rate limit, and the query's parameters.
+    /// `unknown` is the detail of the rejection if it was not found or has expired.
+    pub(crate) fn admit(
+        parts: &Parts,
+        app: &App,
+        found: Option<Arc<Authentication>>,
+        unknown: &str,
+    ) -> Result<Self, Problem> {
+        let authentication = admit(parts, app, found, unknown)?;
         if !authentication.permissions.allows_one_of(P::PERMISSIONS) {
             return Err(Rejection::insufficient_permissions(P::PERMISSIONS).into());
         }
         known_parameters::check(parts, app)?;
         let caller = Caller::new(app.service().clone(), authentication);
         Ok(Self { caller, permission: PhantomData })
+    }
+}
+
+impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let found = find(parts, app).await?;
+        Self::admit(parts, app, found, UNKNOWN_TOKEN)
     }
 }
 
@@ -136,18 +153,29 @@ impl<P: RequiredPermission> HandlerArgument for Actor<P> {
     }
 }
 
-async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, Error> {
+/// Finds the token of the header `Authorization`.
+async fn find(parts: &Parts, app: &App) -> Result<Option<Arc<Authentication>>, Error> {
     let token = authentication::bearer(&parts.headers).ok_or_else(|| {
         Rejection::unauthorized(
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
     })?;
-    let now = app.environment().now();
     let found = match parts.extensions.get() {
         Some(TokenLookup(found)) => found.clone(),
         None => authentication::find(app, token.hash()).await,
     };
-    match found? {
+    Ok(found?)
+}
+
+/// Admits the request of a token that has not expired.
+fn admit(
+    parts: &Parts,
+    app: &App,
+    found: Option<Arc<Authentication>>,
+    unknown: &str,
+) -> Result<Arc<Authentication>, Error> {
+    let now = app.environment().now();
+    match found {
         Some(found) if found.expires_at.is_none_or(|end| end > now) => {
             if let Some(reservation) = parts.extensions.get::<RequestReservation>() {
                 reservation.set_workspace(found.workspace);
@@ -164,8 +192,7 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
         }
         rejected => {
             log_rejected(parts, app, rejected.as_deref());
-            let detail = "the access token is unknown, was revoked, or has expired";
-            Err(Rejection::unauthorized(detail).into())
+            Err(Rejection::unauthorized(unknown).into())
         }
     }
 }

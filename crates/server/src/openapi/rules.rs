@@ -369,7 +369,7 @@ impl OperationContext<'_> {
 
     fn describe(&self, status: &str) -> &'static str {
         match (self.method, status) {
-            ("get", "200") => "OK.",
+            ("get" | "post", "200") => "OK.",
             ("put", "200") => {
                 "With `Prefer: return=representation`: the resource in its new state."
             }

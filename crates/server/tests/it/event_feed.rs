@@ -26,7 +26,7 @@ fn types_and_data(body: &Value) -> Vec<(String, Value)> {
 }
 
 /// A client of server-sent events.
-struct EventStreamClient {
+pub(crate) struct EventStreamClient {
     response: Response,
     buffered: String,
 }
@@ -38,14 +38,17 @@ impl EventStreamClient {
         if let Some(last) = last {
             request = request.header("last-event-id", last.to_string());
         }
-        let response = request.send().await.expect("it answers");
+        Self::of(request.send().await.expect("it answers"))
+    }
+
+    pub(crate) fn of(response: Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, buffered: String::new() }
     }
 
     /// Returns the next event's id, type and data, or `None` if the stream has ended.
-    async fn next(&mut self) -> Option<(i64, String, Value)> {
+    pub(crate) async fn next(&mut self) -> Option<(i64, String, Value)> {
         loop {
             if let Some((event, rest)) = self.buffered.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());

@@ -26,6 +26,7 @@ mod dry_run;
 mod email_privacy;
 mod escalation;
 mod event_feed;
+mod event_tickets;
 mod idempotency;
 mod import_sources;
 mod invites;

@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     13 "import sources" "0013_import_sources.sql",
     14 "webhook events" "0014_webhook_events.sql",
     15 "piece filters" "0015_piece_filters.sql",
+    16 "event tickets" "0016_event_tickets.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

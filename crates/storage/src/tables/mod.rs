@@ -8,6 +8,7 @@ pub mod content_piece_references;
 pub mod content_piece_variants;
 pub mod content_pieces;
 pub mod event_append;
+pub mod event_tickets;
 pub mod events;
 pub mod idempotency;
 pub mod import_sources;

@@ -10,6 +10,7 @@ use galley_domain::{
     ContentGroupId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId, WebhookId,
     WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::event_tickets::{self, EventTicket};
 use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, FailingMail, MailOutcome, QueuedMail};
 use galley_storage::members::{self, Member};
@@ -325,7 +326,8 @@ async fn the_tokens(
     let listed = tokens::list_with_users(tx, workspace).await?;
     assert_eq!((listed.len(), listed[0].username.as_str()), (1, "Ann"));
     assert!(!tokens::delete(tx, WorkspaceId::new(1), token.id).await?, "of another workspace");
-    assert!(tokens::delete(tx, workspace, token.id).await?);
+    the_tickets(tx, workspace, token.id).await?;
+    assert!(!tokens::delete(tx, workspace, token.id).await?, "it is deleted");
     tokens::insert(tx, workspace, &token, &[9; 32]).await?;
     tokens::delete_of_user(tx, workspace, user).await?;
     assert_eq!(tokens::find(tx, workspace, token.id).await?, None);
@@ -384,6 +386,34 @@ async fn the_webhooks(
     assert_eq!((disabled.enabled, disabled.version), (false, 3));
     webhooks::delete(tx, workspace, webhook.id).await?;
     assert_eq!(webhooks::find(tx, workspace, webhook.id, None).await?, None);
+    Ok(())
+}
+
+/// Calls the functions for tickets of the event stream.
+async fn the_tickets(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    token: TokenId,
+) -> Result<(), Error> {
+    let ticket =
+        EventTicket { workspace, token, origin_hash: None, is_used: false, expires_at: NOW };
+    event_tickets::insert(tx, &[1; 32], &ticket).await?;
+    event_tickets::record_first_use(tx, &[2; 32], None, LATER).await?;
+    assert_eq!(event_tickets::find(tx, &[1; 32]).await?.as_ref(), Some(&ticket));
+    event_tickets::record_first_use(tx, &[1; 32], Some(&[3]), LATER).await?;
+    event_tickets::record_first_use(tx, &[1; 32], None, NOW).await?;
+    let used = EventTicket {
+        origin_hash: Some(vec![3]),
+        is_used: true,
+        expires_at: LATER,
+        ..ticket.clone()
+    };
+    assert_eq!(event_tickets::find(tx, &[1; 32]).await?, Some(used));
+    assert_eq!(event_tickets::delete_expired(tx, NOW, 10).await?, 0);
+    assert_eq!(event_tickets::delete_expired(tx, LATER, 10).await?, 1);
+    event_tickets::insert(tx, &[1; 32], &ticket).await?;
+    assert!(tokens::delete(tx, workspace, token).await?);
+    assert_eq!(event_tickets::find(tx, &[1; 32]).await?, None, "it ends with its token");
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use galley_application::operations::events;
 use utoipa::IntoParams;
 
 use super::stream::{self, StreamRequest};
+use super::ticket::EventReader;
 use crate::app::App;
-use crate::extract::actor::{Actor, ReadEvents};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::{large_response, page_links, response};
@@ -30,6 +30,9 @@ struct Parameters {
     /// The limit on events in a page.
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
+    /// A [ticket](#tag/events/operation/createEventTicket), in place of the header
+    /// `Authorization`. It opens streams only.
+    ticket: Option<String>,
 }
 
 /// List events
@@ -62,12 +65,14 @@ struct Parameters {
 )]
 pub(crate) async fn handle(
     State(app): State<App>,
-    actor: Actor<ReadEvents>,
+    EventReader(actor): EventReader,
     request: StreamRequest,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let after = query.integer("after", 0, i64::MAX);
     let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
+    // [`EventReader`] uses the ticket, unless it is given twice.
+    query.text("ticket");
     query.finish()?;
     let workspace = actor.workspace;
     if request.is_wanted {

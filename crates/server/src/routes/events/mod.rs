@@ -3,3 +3,4 @@
 pub(crate) mod list;
 pub(crate) mod position;
 mod stream;
+pub(crate) mod ticket;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -51,11 +52,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let kinds: Vec<&str> = accepted.flat_map(|value| value.split(',')).collect();
-        let stream = media_type_quality(&kinds, "text/event-stream").unwrap_or_default();
-        let page = media_type_quality(&kinds, "application/json").unwrap_or_default();
-        let is_wanted = stream > 0.0 && stream >= page;
+        let is_wanted = is_wanted(&parts.headers);
         let socket = parts.extensions.get::<ClientSocket>().cloned();
         let given = parts.headers.get("last-event-id").filter(|given| !given.is_empty());
         let Some(given) = given.filter(|_| is_wanted) else {
@@ -69,6 +66,15 @@ impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
             }
         }
     }
+}
+
+/// Returns true if the client accepts a stream, and prefers it to a page.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds: Vec<&str> = accepted.flat_map(|value| value.split(',')).collect();
+    let stream = media_type_quality(&kinds, "text/event-stream").unwrap_or_default();
+    let page = media_type_quality(&kinds, "application/json").unwrap_or_default();
+    stream > 0.0 && stream >= page
 }
 
 /// Returns the quality value of a media type, from 0 to 1, if `Accept` lists it.

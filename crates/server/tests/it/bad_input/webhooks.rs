@@ -58,6 +58,7 @@ const ROWS: &str = r#"
         ?after=-1 -> after
         ?after=x&perPage=1001 -> after perPage
         ?after=1&after=2 -> after
+        ?ticket=a&ticket=b -> ticket
         ?after=99999999999999999999 -> after
 "#;
 

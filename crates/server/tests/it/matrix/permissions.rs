@@ -67,6 +67,7 @@ const ROWS: &str = "
     POST   /webhooks/rotate-secret               webhooks:write             204 204 404 204 404
     GET    /events                               FEED                       200 200 200 200 200
     GET    /events/position                      FEED                       200 200 200 200 200
+    POST   /events/ticket                        FEED                       200 200 200 200 200
 ";
 
 /// The permissions of which the feed requires one.
