@@ -9,7 +9,7 @@ use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, 
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId, VariantId,
+    Actor, ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId, VariantId,
     WorkspaceMemberId,
 };
 use galley_storage::members::MemberProfile;
@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::actor::ActorBody;
 use crate::content::{Content, ContentFormat};
 use crate::conversion_warning::ConversionWarningBody;
 use crate::request::{ContentField, DescriptionHtml, Objects, References, bodies, body};
@@ -72,6 +73,12 @@ pub struct ContentPieceBody<'a> {
     created_at: Timestamp,
     #[schema(value_type = schemas::Time)]
     updated_at: Timestamp,
+    /// The author of the creation. Null for pieces from before authors were stored.
+    #[schema(value_type = Option<ActorBody<'_>>)]
+    created_by: Option<ActorBody<'a>>,
+    /// The author of the last change. Null for pieces unchanged since before authors were stored.
+    #[schema(value_type = Option<ActorBody<'_>>)]
+    updated_by: Option<ActorBody<'a>>,
     /// The changed variant, in the data of events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
@@ -139,7 +146,7 @@ pub struct ReferencedResources {
     pub tags: HashMap<TagId, Arc<RawValue>>,
     pub members: HashMap<WorkspaceMemberId, Arc<MemberProfile>>,
     pub variants: HashMap<VariantId, Arc<VariantKey>>,
-    /// True if responses have no e-mail addresses of members.
+    /// True if responses have no e-mail addresses of members and no names of actors.
     pub hides_emails: bool,
 }
 
@@ -168,6 +175,12 @@ impl<'a> ContentPieceBody<'a> {
             let member = referenced.members.get(id)?;
             Some(PieceMemberBody::new(member, shows_emails))
         };
+        let actor = |actor: Option<Actor>| {
+            let member = actor.and_then(Actor::member).and_then(|id| referenced.members.get(&id));
+            actor.map(|actor| {
+                ActorBody::new(actor, member.filter(|_| shows_emails).map(|member| &**member))
+            })
+        };
         let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
         let variant = |id| referenced.variants.get(id).map(|key| key.as_str());
         Self {
@@ -193,6 +206,8 @@ impl<'a> ContentPieceBody<'a> {
             order: &piece.order,
             created_at: piece.created_at,
             updated_at: piece.updated_at,
+            created_by: actor(piece.created_by),
+            updated_by: actor(piece.updated_by),
             variant: None,
             conversion_warnings: None,
         }
@@ -239,8 +254,8 @@ impl<'a> ContentPieceBody<'a> {
     }
 
     /// Returns the JSON of a piece as the data of an event: without content, with the stored
-    /// description and all e-mail addresses. After a change of a variant, `piece` is the piece as
-    /// it is in this variant.
+    /// description, all e-mail addresses and the names of actors. After a change of a variant,
+    /// `piece` is the piece as it is in this variant.
     pub fn event_data(
         piece: &'a ContentPiece,
         referenced: &'a ReferencedResources,
@@ -295,6 +310,8 @@ impl FieldSelection {
         "order",
         "createdAt",
         "updatedAt",
+        "createdBy",
+        "updatedBy",
         "content",
     ];
 

@@ -55,8 +55,8 @@ impl<T: Serialize> ChangedResource<T> {
     }
 }
 
-/// Returns the data of an event for readers that may not see the e-mail addresses of members.
-/// Events of members themselves require the permission to see them.
+/// Returns the data of an event for readers that may not see the e-mail addresses of members and
+/// the names of actors. Events of members themselves require the permission to see them.
 pub fn without_emails(event_type: EventType, data: &str) -> Cow<'_, str> {
     if event_type.resource() != Resource::ContentPieces {
         return Cow::Borrowed(data);
@@ -66,6 +66,11 @@ pub fn without_emails(event_type: EventType, data: &str) -> Cow<'_, str> {
     for profile in members.into_iter().flatten().map(|member| &mut member["profile"]) {
         if profile.is_object() {
             profile["email"] = Value::Null;
+        }
+    }
+    for actor in ["createdBy", "updatedBy"] {
+        if let Some(actor) = piece.get_mut(actor).filter(|actor| actor.is_object()) {
+            actor["name"] = Value::Null;
         }
     }
     Cow::Owned(piece.to_string())

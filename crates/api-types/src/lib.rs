@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "doc comments of fields are texts of the OpenAPI document")]
 
+pub mod actor;
 pub mod content;
 pub mod content_group;
 pub mod content_piece;

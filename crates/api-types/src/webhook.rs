@@ -34,7 +34,7 @@ pub struct WebhookBody<'a> {
     /// True if no group limits the events.
     #[schema(example = false)]
     whole_workspace: bool,
-    /// True if events are sent without the e-mail addresses of members.
+    /// True if events are sent without the e-mail addresses of members and the names of authors.
     #[schema(example = false)]
     hides_emails: bool,
     /// True if an extension's token created the webhook.
@@ -120,8 +120,9 @@ body! {
         events: optional EventTypes,
         /// True if no group limits the events. Events of pieces require this or a group.
         whole_workspace: optional bool = false,
-        /// True if events are sent without the e-mail addresses of members. The default is false
-        /// for tokens with `workspaceMemberships:read`, which false requires.
+        /// True if events are sent without the e-mail addresses of members and the names of
+        /// authors. The default is false for tokens with `workspaceMemberships:read`, which false
+        /// requires.
         hides_emails: optional bool = false,
         /// True if events are sent.
         enabled: defaulted bool = true,
@@ -144,8 +145,8 @@ body! {
         events: required EventTypes,
         /// True removes the group, so that the events of the whole workspace are sent.
         whole_workspace: required bool = false,
-        /// True if events are sent without the e-mail addresses of members. Only tokens with
-        /// `workspaceMemberships:read` can make it false.
+        /// True if events are sent without the e-mail addresses of members and the names of
+        /// authors. Only tokens with `workspaceMemberships:read` can make it false.
         hides_emails: required bool = false,
         /// True if events are sent.
         enabled: required bool = true,

@@ -9,7 +9,7 @@ use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::tag::tag_json;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantKey;
-use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{Actor, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
 use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags, variants};
 use quick_cache::sync::Cache;
@@ -165,17 +165,28 @@ impl ReferenceCache {
     }
 }
 
-/// Returns the tags, members and variants of pieces, each once.
+/// Returns the tags, members and variants of pieces, each once. The authors are among the members.
 fn ids_of_pieces<'p>(
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone,
 ) -> (Vec<TagId>, Vec<WorkspaceMemberId>, Vec<VariantId>) {
-    let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags));
-    let members = distinct(pieces.clone().flat_map(|piece| &piece.fields.members));
-    (tags, members, distinct(pieces.flat_map(|piece| &piece.variants)))
+    let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags).copied());
+    let members = pieces.clone().flat_map(|piece| &piece.fields.members);
+    let actors = |piece: &'p ContentPiece| [piece.created_by, piece.updated_by].into_iter();
+    let members = members_and_actors(members, pieces.clone().flat_map(actors).flatten());
+    (tags, members, distinct(pieces.flat_map(|piece| &piece.variants).copied()))
 }
 
-fn distinct<'i, T: Copy + Ord + 'i>(items: impl Iterator<Item = &'i T>) -> Vec<T> {
-    let mut items: Vec<T> = items.copied().collect();
+/// Returns members, and the members of actors, each once.
+pub fn members_and_actors<'m>(
+    members: impl IntoIterator<Item = &'m WorkspaceMemberId>,
+    actors: impl IntoIterator<Item = Actor>,
+) -> Vec<WorkspaceMemberId> {
+    let actors = actors.into_iter().filter_map(Actor::member);
+    distinct(members.into_iter().copied().chain(actors))
+}
+
+fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
     items.sort_unstable();
     items.dedup();
     items

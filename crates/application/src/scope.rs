@@ -1,32 +1,34 @@
-//! The part of the data that an operation sees.
+//! The part of the data that an operation sees, and the author of its changes.
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
-use galley_domain::{ContentGroupId, Permission, WorkspaceId};
+use galley_domain::{Actor, ContentGroupId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, content_groups as groups};
 
 use crate::error::Error;
 
-/// The permission to see the e-mail addresses of members.
+/// The permission to see the e-mail addresses of members and the names of actors.
 pub(crate) const EMAIL_PERMISSION: Permission = Permission::read(Resource::WorkspaceMemberships);
 
 /// The part of the data that an operation sees: one workspace, with all of its content or with some
-/// groups and the groups below them.
+/// groups and the groups below them. It also has the author of the operation's changes.
 #[derive(Debug, Clone)]
 pub struct Scope {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// The groups; `None` for all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
-    /// True if the e-mail addresses of members are hidden.
+    /// True if the e-mail addresses of members and the names of actors are hidden.
     pub hides_emails: bool,
+    /// The author of changes.
+    pub author: Actor,
 }
 
 impl Scope {
-    /// Returns the scope of a whole workspace.
+    /// Returns the scope of an operator's command in a whole workspace.
     pub fn whole(workspace: WorkspaceId) -> Self {
-        Self { workspace, content_groups: None, hides_emails: false }
+        Self { workspace, content_groups: None, hides_emails: false, author: Actor::System }
     }
 
     /// Returns the scope of a token.
@@ -35,6 +37,7 @@ impl Scope {
             workspace: token.workspace,
             content_groups: token.content_groups.clone(),
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
+            author: Actor::Token { token: token.token, member: token.member },
         }
     }
 

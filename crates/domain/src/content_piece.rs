@@ -1,6 +1,7 @@
 //! Content pieces: their fields, the rules of valid fields, the effect of an update, and the fields
 //! that a variant overrides.
 
+use crate::actor::Actor;
 use crate::id::{ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceMemberId};
 use crate::order_key::OrderKey;
 use crate::text::{Invalid, ShortText, WebReference, check_length, checked_text};
@@ -186,6 +187,10 @@ pub struct ContentPiece {
     pub created_at: Timestamp,
     /// The time of its last change.
     pub updated_at: Timestamp,
+    /// The author of its creation, if it is known.
+    pub created_by: Option<Actor>,
+    /// The author of its last change, if it is known.
+    pub updated_by: Option<Actor>,
 }
 
 impl ContentPiece {

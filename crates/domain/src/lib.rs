@@ -8,6 +8,7 @@
 //! This crate depends on neither.
 
 pub mod access_token;
+pub mod actor;
 pub mod address_policy;
 pub mod content_group;
 pub mod content_piece;
@@ -27,6 +28,7 @@ pub mod variant;
 pub mod webhook;
 pub mod workspace;
 
+pub use actor::Actor;
 pub use id::{
     ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RoleId, TagId, TokenId, UserId,
     VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,

@@ -181,6 +181,8 @@ fn piece(
         order: piece.order,
         created_at: piece.created_at,
         updated_at: piece.updated_at,
+        created_by: piece.created_by,
+        updated_by: piece.updated_by,
         content,
         variants,
         sources: sources

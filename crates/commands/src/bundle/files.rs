@@ -104,6 +104,8 @@ pub(super) fn piece(path: &Path) -> Result<BundledPiece, String> {
         version: 1,
         created_at: read.created_at,
         updated_at: read.updated_at,
+        created_by: read.created_by,
+        updated_by: read.updated_by,
         // The restore finds them by the overrides.
         variants: Vec::new(),
         fields: read.into_fields(),

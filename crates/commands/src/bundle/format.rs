@@ -16,7 +16,7 @@ use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
+    Actor, ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
     WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::members::Member;
@@ -141,6 +141,8 @@ bundle_types! {
         order: OrderKey,
         created_at: Timestamp,
         updated_at: Timestamp,
+        created_by: Option<Actor> = "Option::is_none",
+        updated_by: Option<Actor> = "Option::is_none",
         title: Title,
         slug: Slug,
         date: Option<Timestamp> = "Option::is_none",

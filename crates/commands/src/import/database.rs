@@ -68,7 +68,7 @@ impl DatabaseDestination {
             scope: self.scope.clone(),
             documents: Arc::new(documents),
         };
-        let write = async move |tx: &WriteTx<'_>| batch.write(tx).await;
+        let write = async move |tx: &WriteTx<'_>| Box::pin(batch.write(tx)).await;
         self.database.write("import.batch", write).await
     }
 }

@@ -228,6 +228,10 @@ async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], re
     let program = Program::serve(store, 0);
     let mut expected = pieces.to_vec();
     let found = program.pieces("content=true").await;
+    for piece in &mut expected {
+        // Earlier schemas have no authors of changes.
+        (piece["createdBy"], piece["updatedBy"]) = (Value::Null, Value::Null);
+    }
     if version < WITH_VARIANTS {
         for piece in &mut expected {
             piece["variants"] = json!([]);

@@ -1,5 +1,5 @@
-//! E-mail addresses of members are shown only with the permission to read members: in responses, in
-//! the feed, and in deliveries.
+//! E-mail addresses of members and names of actors are shown only with the permission to read
+//! members: in responses, in the feed, and in deliveries.
 
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::ServerLimits;
@@ -29,10 +29,15 @@ fn piece(service: &Service, slug: &str) -> Value {
     body
 }
 
-/// Returns the address in a piece, after a check of the other fields of its member.
+/// Returns the address in a piece, after a check of the other fields of its member. The names of
+/// actors are hidden with the address.
 fn address(piece: &Value) -> &Value {
     let profile = &piece["members"][0]["profile"];
     assert_eq!(profile["username"], "home", "{piece}");
+    let name = if profile["email"].is_null() { Value::Null } else { json!("home") };
+    for actor in ["createdBy", "updatedBy"].iter().filter_map(|actor| piece.get(actor)) {
+        assert_eq!((&actor["name"], &actor["memberId"]), (&name, &piece["members"][0]["id"]));
+    }
     &profile["email"]
 }
 

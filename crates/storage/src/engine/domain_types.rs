@@ -15,8 +15,9 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::webhook::{DisabledReason, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet, RoleId,
-    TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    Actor, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet,
+    RoleId, TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId,
+    WorkspaceMemberId,
 };
 
 use crate::engine::error::{Error, Result};
@@ -56,7 +57,7 @@ macro_rules! displayed {
 
 displayed! {
     WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
-    ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet
+    ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor
 }
 
 /// Stores values by their names.

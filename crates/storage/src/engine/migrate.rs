@@ -51,6 +51,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     14 "webhook events" "0014_webhook_events.sql",
     15 "piece filters" "0015_piece_filters.sql",
     16 "event tickets" "0016_event_tickets.sql",
+    17 "piece actors" "0017_piece_actors.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -20,7 +20,7 @@ macro_rules! columns {
              p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
              p.canonical_link, p.filename, ",
             $custom_data,
-            ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids"
+            ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids, p.created_by, p.updated_by"
         )
     };
 }
@@ -36,7 +36,7 @@ pub(crate) const COLUMNS: &str = columns!(
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after these.
-const COLUMNS_END: usize = 20;
+const COLUMNS_END: usize = 22;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let fields = read_row!(row, 6 => ContentPieceFields {
@@ -44,8 +44,10 @@ pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
         custom_data, tags, members,
     });
     let (placed_at, variants) = (row.get(18)?, row.get(19)?);
+    let (created_by, updated_by) = (row.get(20)?, row.get(21)?);
     Ok(read_row!(row, 0 => ContentPiece {
-        id, content_group_id, order, version, created_at, updated_at; placed_at, variants, fields
+        id, content_group_id, order, version, created_at, updated_at;
+        placed_at, variants, fields, created_by, updated_by
     }))
 }
 
@@ -263,12 +265,13 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     push_columns(piece, &mut params);
-    params.push(Value::from(piece.created_at));
+    params.extend(row![piece.created_at, piece.created_by]);
     let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, created_at_ms)
+            canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, updated_by,
+            created_at_ms, created_by)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20)";
+            ?19, ?20, ?21, ?22)";
     tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
     let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
         VALUES (?1, ?2, ?3)";
@@ -413,7 +416,7 @@ pub async fn has_more_than(
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].
-const UPDATABLE_COLUMNS: [&str; 17] = [
+const UPDATABLE_COLUMNS: [&str; 18] = [
     "content_group_id",
     "order_key",
     "version",
@@ -431,6 +434,7 @@ const UPDATABLE_COLUMNS: [&str; 17] = [
     "member_ids",
     "placed_at_ms",
     "variant_ids",
+    "updated_by",
 ];
 
 /// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
@@ -445,6 +449,6 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
         &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
         &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
-        &fields.members, piece.placed_at, &piece.variants
+        &fields.members, piece.placed_at, &piece.variants, piece.updated_by
     });
 }

@@ -7,7 +7,7 @@ use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Slug, Title};
 use galley_domain::id::IdSequence;
 use galley_domain::order_key::MovingNeighbour;
-use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
+use galley_domain::{Actor, ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 use galley_storage::{
     Database, DatabaseUrl, Error, Options, ProcessRole, StatementLog, WriteTx, content_groups,
     workspaces,
@@ -92,6 +92,8 @@ impl OpenStore {
             version: 1,
             created_at: NOW,
             updated_at: NOW,
+            created_by: Some(Actor::System),
+            updated_by: None,
         }
     }
 

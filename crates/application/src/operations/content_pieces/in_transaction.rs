@@ -28,7 +28,7 @@ use crate::operations::content_pieces::missing_references::{
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key, place_of};
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
-use crate::references;
+use crate::references::{self, members_and_actors};
 use crate::scope::Scope;
 
 /// A piece to create.
@@ -76,7 +76,8 @@ pub async fn create_in(
     )
     .await?;
     let (tags, members) = (&new.fields.tags, &new.fields.members);
-    let mut referenced = references::find(tx, scope.workspace, tags, members, &[]).await?;
+    let members = members_and_actors(members, [scope.author]);
+    let mut referenced = references::find(tx, scope.workspace, tags, &members, &[]).await?;
     referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_in_fields(&new.fields, &referenced);
@@ -105,6 +106,8 @@ pub async fn create_in(
         version: 1,
         created_at: now,
         updated_at: now,
+        created_by: Some(scope.author),
+        updated_by: Some(scope.author),
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
@@ -142,7 +145,9 @@ pub async fn restore(
         Error::reject_issues(missing_in_fields(&shown, &referenced))?;
     }
     let (tags, members) = (&piece.fields.tags, &piece.fields.members);
-    let mut referenced = references::find(tx, workspace, tags, members, &[]).await?;
+    let actors = [piece.created_by, piece.updated_by].into_iter().flatten();
+    let members = members_and_actors(members, actors);
+    let mut referenced = references::find(tx, workspace, tags, &members, &[]).await?;
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
     let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
@@ -210,9 +215,10 @@ pub async fn update_in(
     } else {
         content_groups::path(tx, scope.workspace, group).await?
     };
+    let actors = [before.created_by, before.updated_by, Some(scope.author)];
+    let members = members_and_actors(&shown.members, actors.into_iter().flatten());
     let mut referenced =
-        references::find(tx, scope.workspace, &shown.tags, &shown.members, &before.variants)
-            .await?;
+        references::find(tx, scope.workspace, &shown.tags, &members, &before.variants).await?;
     referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
     Error::reject_issues(update_issues(
@@ -250,6 +256,7 @@ pub async fn update_in(
         variants,
         version: before.version + 1,
         updated_at: now.max(before.updated_at),
+        updated_by: Some(scope.author),
         ..before.clone()
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;

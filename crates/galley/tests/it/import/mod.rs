@@ -134,6 +134,8 @@ async fn wordpress_exports_are_imported_and_losses_reported(store: TestStore) {
     let (blocks, classic) = (&pieces[0], &pieces[1]);
     assert_eq!((&blocks["title"], &blocks["slug"]), (&json!("Blocks & more"), &json!("blocks")));
     assert_eq!(blocks["date"], "2024-05-06T10:00:00.000Z");
+    let operator = json!({"type": "system", "id": null, "memberId": null, "name": null});
+    assert_eq!((&blocks["createdBy"], &blocks["updatedBy"]), (&operator, &operator));
     assert_eq!(
         (&blocks["description"], &blocks["coverUrl"]),
         (&json!("Short"), &json!("https://diary.example.org/cover.jpg"))

@@ -46,6 +46,8 @@ impl WorkspaceModel<'_> {
     /// Compares the list of pieces, without a variant and in each.
     async fn check_pieces(&self) -> CheckResult {
         let variants = self.variants.iter().map(|(id, _)| Some(id.as_str()));
+        let (member, name) = (&self.members[0].id, self.members[0].email.split('@').next());
+        let author = |token: &String| json!({"type": "token", "id": token, "memberId": member, "name": name});
         for variant in [None].into_iter().chain(variants) {
             let query = variant.map_or(String::new(), |variant| format!("&variant={variant}"));
             let path = format!("/content-pieces/list?perPage=7{query}");
@@ -53,12 +55,14 @@ impl WorkspaceModel<'_> {
             let found = list.iter().map(|one| {
                 let shown = (text(&one["title"]), column(&one["tags"], "id"));
                 let variants = one["variants"].as_array().unwrap().iter().map(text).collect();
-                (text(&one["id"]), text(&one["contentGroupId"]), shown, variants)
+                let place = (text(&one["id"]), text(&one["contentGroupId"]));
+                (place, shown, variants, ["createdBy", "updatedBy"].map(|name| one[name].clone()))
             });
             let expected = self.pieces.iter().map(|one| {
                 let variants = one.overrides.keys().map(|id| self.variant_key(id));
                 let variants = variants.collect::<Vec<_>>();
-                (one.id.clone(), one.group.clone(), one.shown(variant), variants)
+                let place = (one.id.clone(), one.group.clone());
+                (place, one.shown(variant), variants, one.authors.each_ref().map(author))
             });
             prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         }

@@ -165,6 +165,7 @@ impl WorkspaceModel<'_> {
             members: body["members"].as_array().unwrap().iter().map(text).collect(),
             group: text(&body["contentGroupId"]),
             overrides: BTreeMap::new(),
+            authors: [self.token_id.clone(), self.token_id.clone()],
         };
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
         self.pieces.insert(at, piece);
@@ -227,6 +228,9 @@ impl WorkspaceModel<'_> {
         let new_place = self.new_place(at, &piece.group, after.as_ref());
         let changed = piece != before || new_place.is_some();
         let (id, paths) = (before.id, [self.path(&before.group), self.path(&piece.group)]);
+        if changed {
+            piece.authors[1] = self.token_id.clone();
+        }
         self.pieces[at] = piece;
         if let Some(target) = new_place {
             let piece = self.pieces.remove(at);

@@ -35,6 +35,7 @@ const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(30);
 async fn run(service: &Service, steps: &[ModelStep]) -> CheckResult {
     let mut model = WorkspaceModel::new(service).await;
     for (number, step) in steps.iter().enumerate() {
+        model.switch_token();
         take(&mut model, step).await?;
         if model.has_long_keys {
             model.follow_spreads().await?;

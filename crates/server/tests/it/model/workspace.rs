@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use galley_domain::WorkspaceId;
+use galley_domain::{PermissionSet, WorkspaceId};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use reqwest::Method;
@@ -32,6 +32,8 @@ pub(super) struct PieceModel {
     pub(super) members: Vec<String>,
     pub(super) group: String,
     pub(super) overrides: BTreeMap<String, ModelOverrides>,
+    /// The ids of the tokens that created it and changed it last.
+    pub(super) authors: [String; 2],
 }
 
 impl PieceModel {
@@ -106,6 +108,9 @@ pub(super) struct WorkspaceModel<'s> {
     pub(super) service: &'s Service,
     pub(super) workspace: WorkspaceId,
     pub(super) token: String,
+    pub(super) token_id: String,
+    /// Another token of the same member, and its id. The steps use both in turn.
+    other_token: (String, String),
     pub(super) limited: String,
     pub(super) first_group: String,
     /// The pieces in list order.
@@ -143,6 +148,10 @@ impl<'s> WorkspaceModel<'s> {
         let limit = json!({"name": "limited", "contentGroupIds": [group],
             "permissions": ["contentPieces:read", "contentGroups:read", "webhooks:read"]});
         let limited = service.send_as(&token, Method::POST, "/tokens", Some(&limit)).await;
+        let all: Vec<_> = PermissionSet::ALL.iter().map(|one| one.to_string()).collect();
+        let second = json!({"name": "second", "permissions": all});
+        let second = service.send_as(&token, Method::POST, "/tokens", Some(&second)).await;
+        let tokens = service.send_as(&token, Method::GET, "/tokens/list", None).await;
         let events = service.send_as(&token, Method::GET, "/events?perPage=1000", None).await;
         assert_eq!(events.body, json!([]), "a new workspace has no events");
         Self {
@@ -150,6 +159,8 @@ impl<'s> WorkspaceModel<'s> {
             workspace: made.workspace,
             limited: text(&limited.body["token"]),
             token,
+            token_id: text(&tokens.body[0]["id"]),
+            other_token: (text(&second.body["token"]), second.id()),
             first_group: group.clone(),
             pieces: Vec::new(),
             groups: vec![GroupModel { id: group, name, parent: None }],
@@ -163,6 +174,13 @@ impl<'s> WorkspaceModel<'s> {
             made: 0,
             has_long_keys: false,
         }
+    }
+
+    /// Sends the following requests with the other token.
+    pub(super) fn switch_token(&mut self) {
+        let (token, id) = &mut self.other_token;
+        std::mem::swap(&mut self.token, token);
+        std::mem::swap(&mut self.token_id, id);
     }
 
     /// Picks an existing id, or sometimes a deleted one.
