@@ -11,12 +11,15 @@ use crate::schemas;
 /// A content group. `descendants` has the identifiers of the child groups, or the whole subtree.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentGroup)]
+#[serde(rename_all = "camelCase")]
 pub struct ContentGroupBody<'a> {
     #[schema(value_type = schemas::ContentGroupId)]
     pub id: ContentGroupId,
     /// The name. It need not be unique.
     #[schema(example = "Posts")]
     pub name: &'a str,
+    /// True if the slugs of the pieces in the group and its descendants are unique.
+    pub unique_slugs: bool,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     pub ancestors: &'a [ContentGroupId],
@@ -48,12 +51,15 @@ enum DescendantsSchema {
 
 /// A group nested in its parent.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct NestedGroup {
     #[schema(value_type = schemas::ContentGroupId)]
     id: ContentGroupId,
     /// The name. It need not be unique.
     #[schema(example = "Posts")]
     name: String,
+    /// True if the slugs of the pieces in the group and its descendants are unique.
+    unique_slugs: bool,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     ancestors: Vec<ContentGroupId>,
@@ -90,6 +96,7 @@ fn nest(
             NestedGroup {
                 id: group.id,
                 name: group.name.as_str().to_owned(),
+                unique_slugs: group.unique_slugs,
                 ancestors: path.to_vec(),
                 descendants: nest(by_parent, group.id, &below),
             }
@@ -106,5 +113,7 @@ bodies! {
         name: required ContentGroupName = "Posts",
         /// The parent group. Null is the top level. In a new group, absent is the same as null.
         ancestor: optional ContentGroupId,
+        /// True if the slugs of the pieces in the group and its descendants must be unique.
+        unique_slugs: defaulted bool = false,
     }
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
-use galley_domain::Invalid;
+use galley_domain::{ContentPieceId, Invalid};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::schemas;
 
 /// A step of the path to a value in a body: a field's name, or an index in an array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -63,6 +65,21 @@ pub fn path_text(path: &[Step]) -> String {
     if text.is_empty() { "the body".to_owned() } else { text }
 }
 
+/// A slug that several pieces show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DuplicateSlug {
+    #[schema(example = "hello")]
+    pub slug: String,
+    /// The key of the variant in which they show it, or null if it is their own slug.
+    #[schema(example = "de")]
+    pub variant: Option<String>,
+    /// The pieces that have the slug already, or several of them if a group has very many. Pieces
+    /// that the token can't see are left out.
+    #[schema(value_type = Vec<schemas::ContentPieceId>)]
+    pub content_piece_ids: Vec<ContentPieceId>,
+}
+
 /// A problem in JSON.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
@@ -97,6 +114,10 @@ pub struct ProblemBody<'a> {
     #[schema(value_type = i64, required = false, example = 1042)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<i64>,
+    /// The slugs that several pieces have, at most 200, with the reason `slug_taken`.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub duplicates: &'a [DuplicateSlug],
     /// The `X-Request-Id` of the response, with which log lines can be found.
     #[schema(example = "01a1fc13012e52d457d806ffae31da64")]
     pub request_id: &'a str,

@@ -33,8 +33,9 @@ impl Error {
     pub fn prefixed(self, place: &[Step]) -> Self {
         match self {
             Self::Rejected(rejection) if !rejection.issues.is_empty() => {
-                let issues = rejection.issues.into_iter().map(|issue| issue.prefixed(place));
-                Rejection::of_issues(issues.collect()).into()
+                let Rejection { issues, duplicates, .. } = *rejection;
+                let issues = issues.into_iter().map(|issue| issue.prefixed(place)).collect();
+                Rejection { duplicates, ..Rejection::of_issues(issues) }.into()
             }
             other => other,
         }

@@ -1,6 +1,6 @@
 //! Rejections: the reasons why an operation was not carried out, in terms of the API.
 
-use galley_api_types::problem::{Issue, Step};
+use galley_api_types::problem::{DuplicateSlug, Issue, Step};
 use galley_domain::{Invalid, Permission};
 
 galley_domain::named_enum! {
@@ -63,6 +63,8 @@ galley_domain::named_enum! {
         AlreadyAnswered = "already_answered",
         /// Another variant has this key.
         KeyTaken = "key_taken",
+        /// Slugs must be unique in a group, and another piece has this one.
+        SlugTaken = "slug_taken",
         /// The resource has changed since it was read.
         PreconditionFailed = "precondition_failed",
         /// The body exceeds its size limit.
@@ -104,6 +106,8 @@ pub struct Rejection {
     pub issues: Vec<Issue>,
     /// The sequence number of the newest event, if the request names a later one.
     pub sequence: Option<i64>,
+    /// The slugs that several pieces have, if they must be unique.
+    pub duplicates: Vec<DuplicateSlug>,
     /// The seconds after which a retry may succeed.
     pub retry_after: Option<i64>,
 }
@@ -112,7 +116,14 @@ impl Rejection {
     /// Creates a rejection without issues.
     pub fn new(reason: Reason, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Self { reason, detail, issues: Vec::new(), sequence: None, retry_after: None }
+        Self {
+            reason,
+            detail,
+            issues: Vec::new(),
+            sequence: None,
+            duplicates: Vec::new(),
+            retry_after: None,
+        }
     }
 
     /// Creates a rejection for all issues of a request, or for the first 1,000. There must be one.

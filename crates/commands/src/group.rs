@@ -1,7 +1,7 @@
 //! `galley group list|create|move|delete`
 
 use anyhow::{Context, bail};
-use galley_api_types::content_group::ContentGroupChange;
+use galley_api_types::content_group::{ContentGroupChange, NewContentGroup};
 use galley_application::operations::content_groups;
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
@@ -96,7 +96,14 @@ async fn create(
                 Some(found) => found.id,
                 None => {
                     is_new = true;
-                    content_groups::create_in(tx, &environment, &scope, name, parent).await?.id
+                    {
+                        let new = NewContentGroup {
+                            name: name.clone(),
+                            ancestor: parent,
+                            unique_slugs: None,
+                        };
+                        content_groups::create_in(tx, &environment, &scope, &new).await?.id
+                    }
                 }
             });
         }
@@ -126,7 +133,7 @@ async fn move_to(
         to => Some(group_path::find_in_database(database, workspace, to).await?),
     };
     let scope = Scope::whole(workspace);
-    let change = ContentGroupChange { name: None, ancestor: Some(parent) };
+    let change = ContentGroupChange { name: None, ancestor: Some(parent), unique_slugs: None };
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::update_in(tx, &environment, &scope, id, &change, &VersionPrecondition::Any)
             .await

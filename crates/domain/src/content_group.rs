@@ -23,6 +23,8 @@ pub struct ContentGroup {
     pub id: ContentGroupId,
     /// The name for people.
     pub name: ContentGroupName,
+    /// True if the slugs of the pieces in the group and its descendants are unique.
+    pub unique_slugs: bool,
     /// The version, incremented by every change.
     pub version: i64,
 }

@@ -95,7 +95,12 @@ pub async fn create_workspace(
         version: 1,
     };
     members::insert(tx, created.workspace, &member, now).await?;
-    let group = ContentGroup { id: created.content_group, name: new.group.clone(), version: 1 };
+    let group = ContentGroup {
+        id: created.content_group,
+        name: new.group.clone(),
+        unique_slugs: false,
+        version: 1,
+    };
     content_groups::insert(tx, created.workspace, &group, &GroupPath::default(), now).await?;
     let request = TokenRequest::unlimited(new.token.clone(), created.user, "first token");
     tokens::create(tx, environment, created.workspace, &request).await?;

@@ -135,6 +135,7 @@ async fn write_manifest(
     let groups = groups.into_iter().map(|(group, ancestor)| format::BundleGroup {
         id: group.id,
         name: group.name,
+        unique_slugs: group.unique_slugs,
         ancestor,
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);

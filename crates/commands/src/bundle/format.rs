@@ -116,6 +116,8 @@ bundle_types! {
         id: ContentGroupId,
         name: ContentGroupName,
         ancestor: Option<ContentGroupId>,
+        #[serde(default)]
+        unique_slugs: bool = "std::ops::Not::not",
     }
 
     /// A webhook, without its secret.

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use galley_application::operations::{content_groups, restored_version};
 use galley_application::{Environment, Error, Scope};
+use galley_domain::content_group::ContentGroup;
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::permission::PermissionSet;
@@ -131,10 +132,15 @@ impl WorkspaceManifest {
         }
         for group in &self.groups {
             if storage::content_groups::find(tx, id, group.id).await?.is_none() {
-                let (own, ancestor) = (group.id, group.ancestor);
-                content_groups::create_with_id(tx, environment, &scope, own, &group.name, ancestor)
+                let own = ContentGroup {
+                    id: group.id,
+                    name: group.name.clone(),
+                    unique_slugs: group.unique_slugs,
+                    version: 1,
+                };
+                content_groups::restore(tx, environment, &scope, own, group.ancestor)
                     .await
-                    .map_err(of("groups.json", own))?;
+                    .map_err(of("groups.json", group.id))?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use galley_api_types::content_group::NewContentGroup;
 use galley_api_types::variant::NewVariant;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
@@ -191,7 +192,8 @@ impl Destination for DatabaseDestination {
             if let Some(found) = children.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
-            Ok(content_groups::create_in(tx, &environment, &scope, &name, parent).await?.id)
+            let new = NewContentGroup { name: name.clone(), ancestor: parent, unique_slugs: None };
+            Ok(content_groups::create_in(tx, &environment, &scope, &new).await?.id)
         };
         self.database.write("import.group", find_or_make).await.map_err(failure)
     }

@@ -40,7 +40,7 @@ impl Problem {
 
     /// Returns the body of the response.
     pub(crate) fn to_json(&self, request_id: &str) -> String {
-        let Rejection { reason, detail, issues, sequence, .. } = &*self.rejection;
+        let Rejection { reason, detail, issues, sequence, duplicates, .. } = &*self.rejection;
         let texts = texts(*reason);
         let body = ProblemBody {
             r#type: format!("/problems/{}", reason.as_str()),
@@ -52,6 +52,7 @@ impl Problem {
             reason: reason.as_str(),
             issues,
             sequence: *sequence,
+            duplicates,
             request_id,
         };
         serde_json::to_string(&body).expect("texts and numbers are JSON")

@@ -160,6 +160,11 @@ texts! {
     KeyTaken, CONFLICT, "The key is taken",
         "Another variant of the workspace has this `key`.",
         "Choose another key, or change the key of the other variant.";
+    SlugTaken, CONFLICT, "Another piece has this slug",
+        "A group with `uniqueSlugs` contains the piece, directly or below it, and another piece \
+         there has the same slug. Or the group can't get unique slugs, as its pieces have \
+         duplicates. In a variant, the slugs that its pieces show are compared.",
+        "Choose another slug. The problem's `duplicates` names the pieces that have the slug.";
     PreconditionFailed, PRECONDITION_FAILED, "The resource has changed",
         "The resource has changed since it had the entity tag in `If-Match`. Nothing was changed \
          by this request.",

@@ -101,7 +101,9 @@ pub(crate) async fn create(
 
 /// Change a content group
 ///
-/// Absent fields stay unchanged. A new `ancestor` moves the group with its whole subtree.
+/// Absent fields stay unchanged. A new `ancestor` moves the group with its whole subtree. With
+/// `uniqueSlugs` true, the slugs of the pieces in the group and its descendants must be unique, in
+/// each variant.
 #[utoipa::path(
     put, path = "/content-groups", operation_id = "updateContentGroup",
     request_body = ContentGroupChange,
@@ -109,6 +111,7 @@ pub(crate) async fn create(
         (status = 200, body = ContentGroupBody<'_>),
         (status = 400, description = "unknown_reference, circle"),
         (status = 403, description = "outside_group_limit"),
+        (status = 409, description = "slug_taken"),
     ),
 )]
 pub(crate) async fn update(

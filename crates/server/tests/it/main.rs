@@ -56,6 +56,7 @@ mod text_requests;
 mod timing;
 mod tokens;
 mod traffic;
+mod unique_slugs;
 mod unknown_parameters;
 mod variants;
 mod webhooks;

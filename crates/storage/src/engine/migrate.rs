@@ -52,6 +52,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     15 "piece filters" "0015_piece_filters.sql",
     16 "event tickets" "0016_event_tickets.sql",
     17 "piece actors" "0017_piece_actors.sql",
+    18 "unique slugs" "0018_unique_slugs.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -22,6 +22,7 @@ mod paging;
 pub mod roles;
 pub mod tags;
 pub mod tokens;
+pub mod unique_slugs;
 pub mod users;
 pub mod variants;
 pub mod webhooks;

@@ -39,22 +39,34 @@ pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     if tx.is_shared() {
         return Ok(());
     }
-    advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace).await
+    advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace, 0).await
 }
 
-/// Blocks all choices of keys in the workspace until the transaction ends. Called first, so that a
-/// transaction that waits here holds no locks.
-pub(super) async fn lock_exclusively(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
-    advisory_lock(tx, "pg_advisory_xact_lock", workspace).await
+/// Blocks all choices of keys in the workspace until the transaction ends. Called before rows of
+/// pieces are locked, so that no transaction waits for both.
+pub async fn lock_exclusively(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    advisory_lock(tx, "pg_advisory_xact_lock", workspace, 0).await
+}
+
+/// Blocks the checks of unique slugs in the workspace until the transaction ends. Called after the
+/// lock of [`lock`], and after rows of pieces are locked.
+pub(super) async fn lock_slugs(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    advisory_lock(tx, "pg_advisory_xact_lock", workspace, 1).await
 }
 
 /// Acquires an advisory lock, as these are granted in turn. Share locks of a row would starve the
 /// exclusive one: with many clients that create pieces, they overlap without end.
-async fn advisory_lock(tx: &WriteTx<'_>, function: &str, workspace: WorkspaceId) -> Result<()> {
+/// The seed distinguishes the locks of a workspace.
+async fn advisory_lock(
+    tx: &WriteTx<'_>,
+    function: &str,
+    workspace: WorkspaceId,
+    seed: i64,
+) -> Result<()> {
     if !tx.has_other_writers() {
         return Ok(());
     }
-    let sql = format!("SELECT {function}(hashtextextended(?1, 0))");
+    let sql = format!("SELECT {function}(hashtextextended(?1, {seed}))");
     tx.exists(&sql, params![workspace]).await.map(drop)
 }
 

@@ -60,7 +60,13 @@ impl GroupView {
     pub fn body(&self) -> ContentGroupBody<'_> {
         let Self { group, ancestors, descendants } = self;
         let descendants = descendants.of(group.id, ancestors);
-        ContentGroupBody { id: group.id, name: group.name.as_str(), ancestors, descendants }
+        ContentGroupBody {
+            id: group.id,
+            name: group.name.as_str(),
+            unique_slugs: group.unique_slugs,
+            ancestors,
+            descendants,
+        }
     }
 }
 
@@ -102,6 +108,7 @@ impl GroupList {
             .map(|(group, (id, descendants))| ContentGroupBody {
                 id,
                 name: group.name.as_str(),
+                unique_slugs: group.unique_slugs,
                 ancestors: &self.ancestors,
                 descendants,
             })

@@ -5,9 +5,7 @@ mod list;
 use galley_api_types::content_group::{
     ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
 };
-use galley_domain::content_group::{
-    ContentGroup, ContentGroupName, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX,
-};
+use galley_domain::content_group::{ContentGroup, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX};
 use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid};
 use galley_storage::{
@@ -18,7 +16,7 @@ use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::content_pieces::{removal_event, unknown_field};
+use crate::operations::content_pieces::{removal_event, unique_slugs, unknown_field};
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
 use crate::references;
@@ -50,7 +48,7 @@ pub async fn create(
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
-        let group = create_in(tx, &environment, &scope, &new.name, new.ancestor).await?;
+        let group = create_in(tx, &environment, &scope, &new).await?;
         get_in(tx, &scope, group.id, false).await
     };
     idempotency::create(caller, "content_groups.create", request, None, create, respond).await
@@ -85,29 +83,31 @@ pub async fn delete(
     caller.write("content_groups.delete", write).await
 }
 
-/// Creates a group under `ancestor`, or at the top level.
+/// Creates a group.
 pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
-    name: &ContentGroupName,
-    ancestor: Option<ContentGroupId>,
+    new: &NewContentGroup,
 ) -> Result<ContentGroup, Error> {
-    let id = ContentGroupId::new(environment.new_id());
-    let group = ContentGroup { id, name: name.clone(), version: 1 };
-    insert(tx, environment, scope, group, ancestor).await
+    let group = ContentGroup {
+        id: ContentGroupId::new(environment.new_id()),
+        name: new.name.clone(),
+        unique_slugs: new.unique_slugs.unwrap_or_default(),
+        version: 1,
+    };
+    insert(tx, environment, scope, group, new.ancestor).await
 }
 
-/// Creates a group with the id that it had in another store.
-pub async fn create_with_id(
+/// Creates a group with the id and fields that it had in another store.
+pub async fn restore(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
-    id: ContentGroupId,
-    name: &ContentGroupName,
+    group: ContentGroup,
     ancestor: Option<ContentGroupId>,
 ) -> Result<ContentGroup, Error> {
-    let group = ContentGroup { id, name: name.clone(), version: restored_version(environment) };
+    let group = ContentGroup { version: restored_version(environment), ..group };
     insert(tx, environment, scope, group, ancestor).await
 }
 
@@ -144,6 +144,7 @@ pub async fn update_in(
     expected.check_version(before.version)?;
     let mut group = before.clone();
     group.name = change.name.clone().unwrap_or(group.name);
+    group.unique_slugs = change.unique_slugs.unwrap_or(group.unique_slugs);
     let target = match change.ancestor {
         Some(ancestor) => move_target(tx, scope, id, &path, ancestor).await?,
         None => None,
@@ -152,17 +153,25 @@ pub async fn update_in(
         return Ok(before);
     }
     group.version += 1;
+    let enables_unique_slugs = group.unique_slugs && !before.unique_slugs;
+    if enables_unique_slugs || target.is_some() {
+        unique_slugs::lock_groups(tx, scope).await?;
+    }
     content_groups::update(tx, scope.workspace, &group).await?;
     if let Some(parents) = &target {
         let parent = parents.groups().last().copied();
         content_groups::move_under(tx, scope.workspace, group.id, parent).await?;
+    }
+    if enables_unique_slugs || target.is_some() {
+        let field = if enables_unique_slugs { "uniqueSlugs" } else { "ancestor" };
+        unique_slugs::check_group(tx, scope, id, field).await?;
     }
     let children = content_groups::children_of(tx, scope.workspace, &[group.id]).await?;
     let children = children.get(&group.id).map(Vec::as_slice).unwrap_or_default();
     let path_after = target.as_ref().map_or_else(|| path.clone(), |parents| parents.child(id));
     let data = event_data(&group, &path_after, children);
     let mut events = Vec::new();
-    if group.name != before.name {
+    if (&group.name, group.unique_slugs) != (&before.name, before.unique_slugs) {
         let change = ResourceChange::GroupChanged(path_after.clone());
         events.push(event(environment, change, data.clone(), None));
     }
@@ -350,6 +359,7 @@ fn event_data(group: &ContentGroup, path: &GroupPath, children: &[ContentGroupId
     let body = ContentGroupBody {
         id: group.id,
         name: group.name.as_str(),
+        unique_slugs: group.unique_slugs,
         ancestors: &groups[..groups.len().saturating_sub(1)],
         descendants: Descendants::Ids(children),
     };

@@ -26,6 +26,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_in_fields, missing_members, missing_tags, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key, place_of};
+use crate::operations::content_pieces::unique_slugs;
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
 use crate::references::{self, members_and_actors};
@@ -60,6 +61,14 @@ pub struct ContentPieceUpdate {
     /// The content's tree as JSON. `Some(None)` sets empty content, or in a variant the content of
     /// the piece.
     pub content: Option<Option<String>>,
+}
+
+impl ContentPieceUpdate {
+    /// Returns true if it may move the piece, or change its slug, which must then be compared with
+    /// those of other pieces.
+    pub(super) fn needs_order_lock(&self) -> bool {
+        self.content_group_id.is_some() || self.reference_id.is_some() || self.change.slug.is_some()
+    }
 }
 
 /// Creates a piece, and returns it.
@@ -110,6 +119,7 @@ pub async fn create_in(
         updated_by: Some(scope.author),
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
+    unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, "slug").await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     event_append::append(tx, scope.workspace, [added], now).await?;
@@ -169,6 +179,7 @@ pub async fn restore(
         let of_piece = references::find(tx, workspace, &[], &[], &piece.variants).await?;
         referenced.variants = of_piece.variants;
     }
+    unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, "slug").await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     event_append::append(tx, workspace, [added], environment.now()).await?;
@@ -260,6 +271,14 @@ pub async fn update_in(
         ..before.clone()
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
+    let changes_slug = match &variant {
+        Some(variant) => variant.before.slug != variant.after.slug,
+        None => piece.fields.slug != before.fields.slug,
+    };
+    if changes_slug || piece.content_group_id != before.content_group_id {
+        let field = if changes_slug { "slug" } else { "contentGroupId" };
+        unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, field).await?;
+    }
     let updated = StoredPiece { piece: ContentPiece { fields: shown, ..piece }, referenced };
     let paths = ResourceChange::PieceUpdated { before: path_before, after: path };
     append_update(tx, environment, scope, before, &updated, variant.as_ref(), paths).await?;
@@ -273,7 +292,7 @@ async fn find_and_lock(
     update: &ContentPieceUpdate,
     expected: &VersionPrecondition,
 ) -> Result<(ContentPiece, GroupPath, Option<VariantChangeState>), Error> {
-    if update.content_group_id.is_some() || update.reference_id.is_some() {
+    if update.needs_order_lock() {
         // Before any row is locked, as a background slice locks in this order, too.
         ordering::lock(tx, scope.workspace).await?;
     }

@@ -4,6 +4,7 @@ mod in_transaction;
 mod list;
 mod missing_references;
 mod order_keys;
+pub(super) mod unique_slugs;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::Step;
@@ -76,9 +77,8 @@ pub async fn update(
     expected: VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    // A move depends on the neighbours, too.
-    let moves = update.content_group_id.is_some() || update.reference_id.is_some();
-    let keys = (!moves).then(|| vec![key_of(update.id)]);
+    // A move depends on the neighbours, too, and a slug on those of other pieces.
+    let keys = (!update.needs_order_lock()).then(|| vec![key_of(update.id)]);
     let write =
         async move |tx: &WriteTx<'_>| update_in(tx, &environment, &scope, &update, &expected).await;
     caller.write_grouped("content_pieces.update", keys, write).await

@@ -31,6 +31,7 @@ use crate::routes::prelude::*;
     responses(
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
+        (status = 409, description = "slug_taken"),
     ),
 )]
 pub(crate) async fn handle(

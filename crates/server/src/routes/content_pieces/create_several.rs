@@ -52,6 +52,7 @@ struct CreatedPiece<'a> {
     responses(
         (status = 201, body = CreatedPiecesBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
+        (status = 409, description = "slug_taken"),
     ),
 )]
 pub(crate) async fn handle(

@@ -13,8 +13,11 @@ const ROWS: &str = r#"
         {} -> name
         {"name":""} -> name
         {"name":"a\tb","ancestor":1} -> name ancestor
+        {"name":"a","uniqueSlugs":"yes"} -> uniqueSlugs
     PUT /content-groups
         {"id":"$group","ancestor":"$group"} -> 400 circle ancestor
+        {"id":"$group","uniqueSlugs":1} -> uniqueSlugs
+        {"id":"$group","uniqueSlugs":null} -> uniqueSlugs
     DELETE /content-groups
         ?id=$group -> 409 not_empty
     GET /content-groups

@@ -1,6 +1,6 @@
 //! Calls of the functions of content pieces, tags and order keys.
 
-use galley_domain::content_group::GroupPath;
+use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Title};
 use galley_domain::tag::Tag;
 use galley_domain::{
@@ -10,7 +10,10 @@ use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::ordering::{self, OrderedPiece};
-use galley_storage::{Affects, Error, IdPage, WriteTx, content_pieces, order_key_spread, tags};
+use galley_storage::unique_slugs::{self, ExaminedPieces};
+use galley_storage::{
+    Affects, Error, IdPage, WriteTx, content_groups, content_pieces, order_key_spread, tags,
+};
 
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
@@ -68,6 +71,7 @@ pub(super) async fn pieces(
         content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
     assert_eq!(seen, None);
     let second = insert_last(tx, open, &first, member).await?;
+    unique_slugs_of(tx, open, [&first, &second]).await?;
     let mut renamed = first.clone();
     renamed.fields.title = Title::parse("Other").unwrap();
     renamed.fields.tags = vec![red.id];
@@ -247,4 +251,35 @@ pub(super) async fn lists(
         }
     }
     Ok(())
+}
+
+/// Exercises the comparison of slugs.
+async fn unique_slugs_of(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    pieces: [&ContentPiece; 2],
+) -> Result<(), Error> {
+    let (workspace, group, [first, second]) = (open.workspace, open.group, pieces);
+    assert_eq!(unique_slugs::root(tx, workspace, group).await?, None);
+    let found = content_groups::find(tx, workspace, group).await?.expect("it is there");
+    let unique = ContentGroup { unique_slugs: true, ..found.clone() };
+    content_groups::update(tx, workspace, &unique).await?;
+    assert_eq!(unique_slugs::root(tx, workspace, group).await?, Some(group));
+    ordering::lock_exclusively(tx, workspace).await?;
+    unique_slugs::lock(tx, workspace).await?;
+    let mut same = second.clone();
+    same.fields.slug = first.fields.slug.clone();
+    content_pieces::update(tx, workspace, second, &same).await?;
+    for (examined, count) in [
+        (ExaminedPieces::One(first.id), 1),
+        (ExaminedPieces::Under(group), 2),
+        (ExaminedPieces::Under(ContentGroupId::new(1)), 0),
+    ] {
+        let conflicts = unique_slugs::conflicts(tx, workspace, group, examined, 10).await?;
+        assert_eq!(conflicts.len(), count, "{conflicts:?}");
+    }
+    content_pieces::update(tx, workspace, &same, second).await?;
+    let one = ExaminedPieces::One(first.id);
+    assert_eq!(unique_slugs::conflicts(tx, workspace, group, one, 10).await?, []);
+    content_groups::update(tx, workspace, &found).await
 }
