@@ -21,6 +21,8 @@ pub struct Scope {
     pub content_groups: Option<Vec<ContentGroupId>>,
     /// True if the e-mail addresses of members and the names of actors are hidden.
     pub hides_emails: bool,
+    /// True if pieces may be read.
+    pub sees_pieces: bool,
     /// The author of changes.
     pub author: Actor,
 }
@@ -28,7 +30,13 @@ pub struct Scope {
 impl Scope {
     /// Returns the scope of an operator's command in a whole workspace.
     pub fn whole(workspace: WorkspaceId) -> Self {
-        Self { workspace, content_groups: None, hides_emails: false, author: Actor::System }
+        Self {
+            workspace,
+            content_groups: None,
+            hides_emails: false,
+            sees_pieces: true,
+            author: Actor::System,
+        }
     }
 
     /// Returns the scope of a token.
@@ -37,6 +45,7 @@ impl Scope {
             workspace: token.workspace,
             content_groups: token.content_groups.clone(),
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
+            sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),
             author: Actor::Token { token: token.token, member: token.member },
         }
     }

@@ -67,7 +67,7 @@ pub async fn authenticate(
     let (database, now) = (service.database(), service.environment().now());
     let (hash, origin) = (ticket.hash(), origin.map(origin_hash));
     let find = async move |tx: &Tx<'_>| Ok(event_tickets::find(tx, &hash).await?);
-    let found = database.read::<_, Error, _>("event_tickets.find", find).await?;
+    let found = database.read_row::<_, Error, _>("event_tickets.find", find).await?;
     let Some(found) = found.filter(|found| found.expires_at > now) else { return Ok(None) };
     // A page of the server's own origin sends no `Origin` with its reads.
     let may_bind = origin.is_none() || found.origin_hash.is_none() || found.origin_hash == origin;

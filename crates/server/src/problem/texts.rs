@@ -122,10 +122,10 @@ texts! {
         "The group contains groups or pieces. It is deleted together with them only on request.",
         "Move or delete its contents first, or send `recursive=true` to delete the group with its \
          contents.";
-    TooLarge, CONFLICT, "The group is too large to be deleted at once",
-        "The group and its descendants contain more than 10,000 pieces, the limit of one request. \
-         Nothing was deleted.",
-        "Delete its subgroups one after the other, or some of the pieces first.";
+    TooLarge, CONFLICT, "The group is too large for one request",
+        "The group and its descendants contain more pieces than one request may delete (10,000), \
+         or compare for unique slugs (100,000). Nothing was changed.",
+        "Delete or change its subgroups one after the other, or some of the pieces first.";
     AlreadyMember, CONFLICT, "A member with this address exists",
         "A member of the workspace has this e-mail address.",
         "No action is needed. `GET /workspace-memberships/list-members` shows the member, and `PUT \

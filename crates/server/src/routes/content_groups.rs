@@ -111,7 +111,7 @@ pub(crate) async fn create(
         (status = 200, body = ContentGroupBody<'_>),
         (status = 400, description = "unknown_reference, circle"),
         (status = 403, description = "outside_group_limit"),
-        (status = 409, description = "slug_taken"),
+        (status = 409, description = "slug_taken, too_large"),
     ),
 )]
 pub(crate) async fn update(

@@ -50,7 +50,8 @@ async fn no_two_pieces_under_a_group_with_unique_slugs_have_the_same_slug(store:
     assert_taken(&answer, "pieces[1].slug", "b", Value::Null, &[&other]);
     let twice = json!({"pieces": [piece_in(&left, "new"), piece_in(&right, "new")]});
     let answer = service.post("/content-pieces/batch", &twice).await;
-    answer.assert_problem(409, "slug_taken", &["pieces[1].slug"]);
+    assert_taken(&answer, "pieces[1].slug", "new", Value::Null, &[]);
+    assert!(answer.body["detail"].as_str().unwrap().contains("is the slug of pieces[0]"));
     let answer = service.put("/content-pieces", &json!({"id": other, "slug": "a"})).await;
     assert_taken(&answer, "slug", "a", Value::Null, &[&first]);
     let change = json!({"id": free, "contentGroupId": right});
@@ -164,6 +165,21 @@ async fn a_limited_token_does_not_learn_pieces_of_other_groups(store: TestStore)
     assert!(!answer.body.to_string().contains(&secret), "{answer:?}");
 }
 
+#[on_both_engines]
+async fn a_token_without_access_to_pieces_does_not_learn_their_slugs(store: TestStore) {
+    let service = Service::start(store).await;
+    let root = group(&service, None, false).await;
+    for _ in 0..2 {
+        piece(&service, &root, "confidential").await;
+    }
+    let token = service.token("contentGroups:write", None).await;
+    let enable = json!({"id": root, "uniqueSlugs": true});
+    let answer = service.send_as(&token, Method::PUT, "/content-groups", Some(&enable)).await;
+    answer.assert_problem(409, "slug_taken", &["uniqueSlugs"]);
+    let text = answer.body.to_string();
+    assert!(!text.contains("confidential") && !text.contains("cp_"), "{text}");
+}
+
 /// Sends requests that race for slugs, on all nodes.
 #[on_both_engines]
 async fn slugs_stay_unique_under_concurrent_changes(store: TestStore) {
@@ -203,7 +219,11 @@ async fn slugs_stay_unique_under_concurrent_changes(store: TestStore) {
                 ),
             ]);
         }
+        let several = json!({"pieces": [piece_in(&root, "s0"), piece_in(&root, "b0")]});
+        let more = json!({"pieces": [piece_in(&root, "b1"), piece_in(&root, "b2")]});
         requests.extend([
+            (Method::POST, "/content-pieces/batch", several),
+            (Method::POST, "/content-pieces/batch", more),
             (Method::PUT, "/content-groups", json!({"id": root, "uniqueSlugs": true})),
             (Method::PUT, "/content-groups", json!({"id": apart, "ancestor": root})),
         ]);

@@ -154,15 +154,19 @@ pub async fn update_in(
     }
     group.version += 1;
     let enables_unique_slugs = group.unique_slugs && !before.unique_slugs;
-    if enables_unique_slugs || target.is_some() {
-        unique_slugs::lock_groups(tx, scope).await?;
+    let enters_unique_slugs = match &target {
+        Some(parents) => unique_slugs::is_entered(tx, scope, &path, parents).await?,
+        None => false,
+    };
+    if enables_unique_slugs || enters_unique_slugs {
+        unique_slugs::lock_groups(tx, scope, id).await?;
     }
     content_groups::update(tx, scope.workspace, &group).await?;
     if let Some(parents) = &target {
         let parent = parents.groups().last().copied();
         content_groups::move_under(tx, scope.workspace, group.id, parent).await?;
     }
-    if enables_unique_slugs || target.is_some() {
+    if enables_unique_slugs || enters_unique_slugs {
         let field = if enables_unique_slugs { "uniqueSlugs" } else { "ancestor" };
         unique_slugs::check_group(tx, scope, id, field).await?;
     }

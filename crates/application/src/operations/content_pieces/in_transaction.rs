@@ -26,7 +26,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_in_fields, missing_members, missing_tags, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key, place_of};
-use crate::operations::content_pieces::unique_slugs;
+use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
 use crate::references::{self, members_and_actors};
@@ -104,6 +104,7 @@ pub async fn create_in(
         }
         None => ordering::at_the_end(tx, scope.workspace, random).await?,
     };
+    let slugs = SlugComparison::begin(tx, scope, new.content_group_id).await?;
     let now = environment.now();
     let piece = ContentPiece {
         id: ContentPieceId::new(environment.new_id()),
@@ -119,7 +120,7 @@ pub async fn create_in(
         updated_by: Some(scope.author),
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
-    unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, "slug").await?;
+    slugs.check(tx, scope, piece.id, "slug").await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     event_append::append(tx, scope.workspace, [added], now).await?;
@@ -164,6 +165,7 @@ pub async fn restore(
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
     ordering::note_if_long(tx, workspace, &piece.order).await?;
+    let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
     content_pieces::insert(tx, workspace, &piece, content).await?;
     for (variant, overrides, content) in overrides {
         content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;
@@ -179,7 +181,7 @@ pub async fn restore(
         let of_piece = references::find(tx, workspace, &[], &[], &piece.variants).await?;
         referenced.variants = of_piece.variants;
     }
-    unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, "slug").await?;
+    slugs.check(tx, scope, piece.id, "slug").await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     event_append::append(tx, workspace, [added], environment.now()).await?;
@@ -277,7 +279,8 @@ pub async fn update_in(
     };
     if changes_slug || piece.content_group_id != before.content_group_id {
         let field = if changes_slug { "slug" } else { "contentGroupId" };
-        unique_slugs::check_piece(tx, scope, piece.id, piece.content_group_id, field).await?;
+        let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
+        slugs.check(tx, scope, piece.id, field).await?;
     }
     let updated = StoredPiece { piece: ContentPiece { fields: shown, ..piece }, referenced };
     let paths = ResourceChange::PieceUpdated { before: path_before, after: path };

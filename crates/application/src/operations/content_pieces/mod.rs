@@ -50,11 +50,16 @@ pub async fn create_several(
 ) -> Result<CreatedResponse, Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
-        let mut pieces = Vec::with_capacity(new.len());
+        let mut pieces: Vec<StoredPiece> = Vec::with_capacity(new.len());
         for (index, new) in new.iter().enumerate() {
             let path = [Step::Field("pieces".to_owned()), Step::Item(index)];
-            let created = create_in(tx, &environment, &scope, new).await;
-            pieces.push(created.map_err(|error| error.prefixed(&path))?);
+            match create_in(tx, &environment, &scope, new).await {
+                Ok(created) => pieces.push(created),
+                Err(error) => {
+                    let created: Vec<_> = pieces.iter().map(|created| created.piece.id).collect();
+                    return Err(unique_slugs::with_indexes(error, &created).prefixed(&path));
+                }
+            }
         }
         Ok(pieces)
     };
