@@ -214,41 +214,29 @@ impl WebhookWorker {
         let (service, events, count) =
             (self.service.clone(), self.events.clone(), self.exchange_count);
         let (position, session) = (Arc::clone(&self.scan_position), self.session.id());
+        let lease: Arc<str> = format!("{:032x}", service.environment().new_id()).into();
         self.exchange_count = count.wrapping_add(1);
         self.request_runtime.spawn(async move {
-            let event =
-                match store_exchange::run_exchange(&service, &position, session, request, count)
-                    .await
-                {
-                    Ok(exchange) => WorkerEvent::StoreResponded(exchange),
-                    Err((error, request)) => {
-                        tracing::warn!(%error, "deliveries could not be recorded or claimed");
-                        WorkerEvent::StoreFailed(request)
-                    }
-                };
+            let (of_session, of_lease) = (Arc::clone(&session), Arc::clone(&lease));
+            let done = store_exchange::run_exchange(
+                &service, &position, of_session, of_lease, request, count,
+            );
+            let event = match done.await {
+                Ok(exchange) => WorkerEvent::StoreResponded(exchange),
+                Err((error, request)) => {
+                    tracing::warn!(%error, "deliveries could not be recorded or claimed");
+                    // If the connection ended during the commit, the store may have the leases.
+                    tokio::spawn(release(service, LeasesToRelease::Unknown { session, lease }));
+                    WorkerEvent::StoreFailed(request)
+                }
+            };
             // The receiver is dropped only when the program ends.
             let _ = events.send(event);
         });
     }
 
     fn release_leases(&self, leased: Vec<ClaimedDelivery>) {
-        let (database, environment) =
-            (self.service.database().clone(), self.service.environment().clone());
-        self.request_runtime.spawn(async move {
-            let leased = Arc::new(leased);
-            for _ in 0..RELEASE_ATTEMPTS_MAX {
-                let (leased, environment) = (Arc::clone(&leased), environment.clone());
-                let release = async move |tx: &WriteTx<'_>| {
-                    delivery_queue::release(tx, &leased, environment.now()).await
-                };
-                let done = database.write::<_, StorageError, _>("deliveries.release", release);
-                match done.await {
-                    Ok(()) => return,
-                    Err(error) => tracing::debug!(%error, "delivery leases could not be released"),
-                }
-                tokio::time::sleep(RELEASE_INTERVAL).await;
-            }
-        });
+        self.request_runtime.spawn(release(self.service.clone(), LeasesToRelease::Claimed(leased)));
     }
 
     fn attempt(&self, job: DeliveryJob<ClaimedDelivery>) {
@@ -267,6 +255,35 @@ impl WebhookWorker {
                 None => WorkerEvent::AttemptAbandoned { is_failing, leased: Box::new(leased) },
             });
         });
+    }
+}
+
+/// The leases that a task releases.
+enum LeasesToRelease {
+    /// Leases on deliveries that won't be attempted.
+    Claimed(Vec<ClaimedDelivery>),
+    /// Leases of a failed exchange, if it was committed.
+    Unknown { session: Arc<str>, lease: Arc<str> },
+}
+
+/// Releases leases. Retries until they have expired.
+async fn release(service: Service, released: LeasesToRelease) {
+    let (environment, released) = (service.environment().clone(), Arc::new(released));
+    for _ in 0..RELEASE_ATTEMPTS_MAX {
+        let (environment, released) = (environment.clone(), Arc::clone(&released));
+        let write = async move |tx: &WriteTx<'_>| match &*released {
+            LeasesToRelease::Claimed(leased) => {
+                delivery_queue::release(tx, leased, environment.now()).await
+            }
+            LeasesToRelease::Unknown { session, lease } => {
+                delivery_queue::release_unknown(tx, session, lease, environment.now()).await
+            }
+        };
+        match service.database().write::<_, StorageError, _>("deliveries.release", write).await {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, "delivery leases could not be released"),
+        }
+        tokio::time::sleep(RELEASE_INTERVAL).await;
     }
 }
 

@@ -47,12 +47,13 @@ enum ExchangePart {
 
 const PARTS: [ExchangePart; 3] = [ExchangePart::Record, ExchangePart::FanOut, ExchangePart::Claim];
 
-/// Performs the exchange with number `exchange_number`. On an error nothing was recorded, and the
-/// request is returned.
+/// Performs the exchange with number `exchange_number`. On an error the request is returned. Unless
+/// the connection ended during the commit, nothing was recorded or leased then.
 pub(super) async fn run_exchange(
     service: &Service,
     scan_position: &Arc<ScanPosition>,
     session: Arc<str>,
+    lease: Arc<str>,
     request: StoreRequest<AttemptResult>,
     exchange_number: usize,
 ) -> Result<StoreExchangeResult, (Error, StoreRequest<AttemptResult>)> {
@@ -61,6 +62,7 @@ pub(super) async fn run_exchange(
         service,
         Arc::clone(scan_position),
         session,
+        lease,
         Arc::clone(&request),
         exchange_number,
     )
@@ -80,6 +82,7 @@ async fn exchange(
     service: &Service,
     scan_position: Arc<ScanPosition>,
     session: Arc<str>,
+    lease: Arc<str>,
     request: Arc<StoreRequest<AttemptResult>>,
     exchange_number: usize,
 ) -> Result<StoreExchangeResult, Error> {
@@ -120,7 +123,7 @@ async fn exchange(
                     delivery_queue::continue_recoveries(tx, &mut queues, now).await?;
                 }
                 ExchangePart::Claim => {
-                    let request = claim_request(&environment, &session, &request, now);
+                    let request = claim_request(&session, &lease, &request, now);
                     (leased, has_more_to_claim) =
                         delivery_queue::claim(tx, &mut queues, &scan_position, &request).await?;
                 }
@@ -187,8 +190,8 @@ async fn fan_out(
 }
 
 fn claim_request(
-    environment: &Environment,
     session: &str,
+    lease: &str,
     request: &StoreRequest<AttemptResult>,
     now: Timestamp,
 ) -> ClaimRequest {
@@ -196,7 +199,7 @@ fn claim_request(
     ClaimRequest {
         now,
         until: Timestamp::from_ms(now.ms().saturating_add(time)),
-        lease: format!("{:032x}", environment.new_id()),
+        lease: lease.to_owned(),
         session: session.to_owned(),
         max: request.claim_max,
         failing_max: request.failing_claim_max,

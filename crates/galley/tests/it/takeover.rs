@@ -388,3 +388,40 @@ async fn a_database_outage_does_not_count_as_a_receiver_failure() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_are_released_if_the_database_ends_during_their_commit() {
+    let Some((mut primary, mut standby)) = PostgresServer::with_standby().await else { return };
+    let store = primary.store();
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let receiver = Receiver::start(Behaviour::Status(503)).await;
+    create_webhook(&program, &group, &receiver).await;
+    let body = piece(&group, "p", "<p>Text</p>");
+    let made = program.request(Method::POST, "/content-pieces").json(&body).send().await;
+    assert_eq!(made.unwrap().status(), StatusCode::CREATED);
+    let started = Instant::now();
+    loop {
+        let list = program.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
+        let list: Value = list.json().await.unwrap();
+        if list[0]["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty()) {
+            break;
+        }
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "no attempt is recorded: {list:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Without the standby, the commit of the next lease is on disk, but waits.
+    standby.stop();
+    let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let client = primary.connect().await.unwrap();
+    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "no commit waits for the standby");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(receiver.count(), 1, "the delivery is sent before its lease is committed");
+    receiver.set_behaviour(Behaviour::Status(200));
+    primary.stop();
+    primary.start().await;
+    standby.start().await;
+    wait_until("the delivery waits until its lease expires", || receiver.count() > 1).await;
+}

@@ -34,5 +34,5 @@ pub use record::{AttemptResult, ReceiverState, RecordedResults, record_results};
 pub use recovery::{continue_recoveries, redeliver, start_recovery};
 pub use retention::{QueueMetrics, delete_expired, delete_orphans, queue_metrics};
 pub use scan_position::ScanPosition;
-pub use sessions::{close_session, delete_dead_session, open_session};
+pub use sessions::{close_session, delete_dead_session, open_session, release_unknown};
 pub use webhook_queues::LockedQueues;

@@ -12,7 +12,7 @@ use galley_domain::Timestamp;
 use galley_domain::{WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
-use crate::engine::{Affects, DeadSession, Result, Row, WriteTx, params};
+use crate::engine::{Affects, DeadSession, Result, Row, Value, WriteTx, params};
 
 /// Opens a session. On SQLite, where there is one server, releases the leases of all others, and
 /// returns their number.
@@ -57,20 +57,23 @@ pub async fn delete_dead_session(
     close_session(tx, &dead.session, now).await
 }
 
+/// Releases the leases with a name, which a worker does not know to hold, as its connection ended
+/// during the commit.
+pub async fn release_unknown(
+    tx: &WriteTx<'_>,
+    session: &str,
+    lease: &str,
+    now: Timestamp,
+) -> Result<()> {
+    release_matching(tx, "session = ?1 AND lease = ?2", params![session, lease], now).await?;
+    tx.notify_on_commit();
+    Ok(())
+}
+
 /// Releases the leases of a session, schedules scans of their queues, and deletes the session with
 /// its heartbeat. Returns the number of leases.
 pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
-    let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
-        WHERE session = ?1 ORDER BY workspace_id, webhook_id";
-    let read = |row: &Row<'_>| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?));
-    for (workspace, webhook) in tx.query(sql, params![session], read).await? {
-        if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
-            queue.state.next_at = Some(now);
-            queue.save(tx).await?;
-        }
-    }
-    let sql = "DELETE FROM delivery_leases WHERE session = ?1";
-    let freed = tx.execute(sql, params![session], Affects::Nothing).await?;
+    let freed = release_matching(tx, "session = ?1", params![session], now).await?;
     for table in ["delivery_heartbeats", "delivery_sessions"] {
         tx.execute(
             &format!("DELETE FROM {table} WHERE session = ?1"),
@@ -81,4 +84,27 @@ pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> R
     }
     tx.notify_on_commit();
     Ok(freed)
+}
+
+/// Releases the leases that match a condition, and schedules scans of their queues. Returns the
+/// number of leases.
+async fn release_matching(
+    tx: &WriteTx<'_>,
+    condition: &str,
+    params: &[Value<'_>],
+    now: Timestamp,
+) -> Result<u64> {
+    let sql = format!(
+        "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
+         WHERE {condition} ORDER BY workspace_id, webhook_id"
+    );
+    let read = |row: &Row<'_>| Ok((row.get::<WorkspaceId>(0)?, row.get::<WebhookId>(1)?));
+    for (workspace, webhook) in tx.query(&sql, params, read).await? {
+        if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
+            queue.state.next_at = Some(now);
+            queue.save(tx).await?;
+        }
+    }
+    let sql = format!("DELETE FROM delivery_leases WHERE {condition}");
+    tx.execute(&sql, params, Affects::Nothing).await
 }
