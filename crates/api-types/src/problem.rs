@@ -52,15 +52,27 @@ impl Issue {
     }
 }
 
-/// Formats a path, as in `tags[1]` or `metadata.contentGroupId`.
+/// The field whose parts are named by JSON Pointers (RFC 6901).
+const POINTED_FIELD: &str = "customData";
+
+/// Formats a path, as in `tags[1]`, `metadata.contentGroupId` or `customData/seo/title`.
 pub fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
+    let mut is_pointer = false;
     for step in path {
         match step {
+            Step::Item(index) if is_pointer => {
+                write!(text, "/{index}").expect("a String takes everything");
+            }
+            Step::Field(name) if is_pointer => {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                write!(text, "/{name}").expect("a String takes everything");
+            }
             Step::Item(index) => write!(text, "[{index}]").expect("a String takes everything"),
             Step::Field(name) if text.is_empty() => text.push_str(name),
             Step::Field(name) => write!(text, ".{name}").expect("a String takes everything"),
         }
+        is_pointer |= matches!(step, Step::Field(name) if name == POINTED_FIELD);
     }
     if text.is_empty() { "the body".to_owned() } else { text }
 }

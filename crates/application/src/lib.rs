@@ -7,6 +7,7 @@
 
 mod caller;
 pub mod content_input;
+pub mod custom_data_schema;
 pub mod default_limits;
 pub mod dry_run;
 mod environment;

@@ -12,6 +12,7 @@ pub mod actor;
 pub mod address_policy;
 pub mod content_group;
 pub mod content_piece;
+pub mod custom_data_schema;
 pub mod delivery;
 pub mod event;
 pub mod id;

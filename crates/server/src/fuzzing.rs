@@ -2,8 +2,10 @@
 //! inputs.
 
 use axum::http::{HeaderMap, Uri};
-use galley_api_types::problem::Issue;
-use galley_application::Rejection;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::{Rejection, custom_data_schema};
+use galley_domain::content_piece::CustomData;
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::Value;
 
@@ -86,6 +88,45 @@ pub fn fields(bytes: &[u8]) {
     problem(vec![Issue::new(path, &invalid)]);
 }
 
+/// Checks that any schema of custom data is compiled or rejected, and that the issues of any data
+/// name a part of it. A line break divides schema and data.
+pub fn schema(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (schema, data) = text.split_once('\n').unwrap_or((&text, "{}"));
+    let Ok(Value::Object(_)) = json::parse(schema.as_bytes()) else { return };
+    let Ok(schema) = CustomDataSchema::parse(schema) else { return };
+    if let Err(issues) = custom_data_schema::check(&schema) {
+        assert_eq!(issues[0].path[0], Step::Field("customDataSchema".to_owned()));
+        return problem(issues);
+    }
+    let Ok(data) = CustomData::parse(data) else { return };
+    let validate = || {
+        let budget = &mut custom_data_schema::WorkBudget::default();
+        custom_data_schema::validate(&schema, Some(data.as_str()), budget)
+    };
+    let issues = validate();
+    assert_eq!(issues, validate());
+    let value = serde_json::from_str::<Value>(data.as_str()).unwrap_or_default();
+    for issue in &issues {
+        assert!(issue.message.chars().count() < 100_000, "{}", issue.message.len());
+        // The message starts with a JSON Pointer to the value, or to a missing member of it.
+        let mut pointer = String::new();
+        for step in &issue.path[1..] {
+            pointer.push('/');
+            match step {
+                Step::Field(name) => pointer += &name.replace('~', "~0").replace('/', "~1"),
+                Step::Item(index) => pointer += &index.to_string(),
+            }
+        }
+        assert!(issue.message.starts_with(&format!("customData{pointer} ")), "{}", issue.message);
+        let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let found = value.pointer(&pointer).or_else(|| value.pointer(parent));
+        // Long names are shortened.
+        assert!(found.is_some() || value.is_null() || pointer.contains('…'), "{pointer}");
+    }
+    problem(issues);
+}
+
 /// Checks that a problem is JSON with the paths of its issues.
 fn problem(issues: Vec<Issue>) {
     if issues.is_empty() {
@@ -124,10 +165,13 @@ mod tests {
             "2024-02-30T25:61",
             "max-age=99999999999999999999",
             "\u{feff}{}",
+            "{\"required\":[\"a/b~c\"],\"properties\":{\"\":{\"items\":false}}}\n{\"\":[1,2]}",
+            "{\"$ref\":\"#/%24defs/a\",\"$defs\":{\"a\":{\"type\":[]}}}\n[]",
         ] {
             super::query(text.as_bytes());
             super::body(text.as_bytes());
             super::fields(text.as_bytes());
+            super::schema(text.as_bytes());
         }
     }
 }

@@ -23,13 +23,14 @@ const LONG_RUNS: u64 = 10_000_000;
 const INPUT_LENGTH_LIMIT: u32 = 4_096;
 
 /// The fuzz targets.
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "html",
     "markdown",
     "json",
     "front_matter",
     "identifiers",
     "query",
+    "schema",
     "body",
     "fields",
     "signatures",
