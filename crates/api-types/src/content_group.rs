@@ -2,7 +2,9 @@
 
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::{ContentGroup, ContentGroupName};
+use galley_domain::custom_data_schema::CustomDataSchema;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::request::bodies;
@@ -20,6 +22,10 @@ pub struct ContentGroupBody<'a> {
     pub name: &'a str,
     /// True if the slugs of the pieces in the group and its descendants are unique.
     pub unique_slugs: bool,
+    /// The JSON Schema (2020-12) of the custom data of these pieces, unless a descendant has its
+    /// own.
+    #[schema(value_type = Option<Object>, example = json!({"type": "object"}))]
+    pub custom_data_schema: Option<&'a RawValue>,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     pub ancestors: &'a [ContentGroupId],
@@ -60,12 +66,22 @@ pub struct NestedGroup {
     name: String,
     /// True if the slugs of the pieces in the group and its descendants are unique.
     unique_slugs: bool,
+    /// The JSON Schema (2020-12) of the custom data of these pieces, unless a descendant has its
+    /// own.
+    #[schema(value_type = Option<Object>, example = json!({"type": "object"}))]
+    custom_data_schema: Option<Box<RawValue>>,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     ancestors: Vec<ContentGroupId>,
     /// The child groups, each with its own subtree.
     #[schema(no_recursion, example = json!([]))]
     descendants: Vec<NestedGroup>,
+}
+
+/// Returns the JSON of a group's schema of custom data.
+pub fn raw_schema(group: &ContentGroup) -> Option<&RawValue> {
+    let schema = group.custom_data_schema.as_ref()?;
+    serde_json::from_str(schema.as_str()).ok()
 }
 
 /// Returns the children of `parent`, each with its own subtree. `path` is the path of `parent`,
@@ -97,6 +113,7 @@ fn nest(
                 id: group.id,
                 name: group.name.as_str().to_owned(),
                 unique_slugs: group.unique_slugs,
+                custom_data_schema: raw_schema(group).map(ToOwned::to_owned),
                 ancestors: path.to_vec(),
                 descendants: nest(by_parent, group.id, &below),
             }
@@ -115,5 +132,8 @@ bodies! {
         ancestor: optional ContentGroupId,
         /// True if the slugs of the pieces in the group and its descendants must be unique.
         unique_slugs: defaulted bool = false,
+        /// A JSON Schema (2020-12) of the custom data of the pieces in the group and its
+        /// descendants, at most 65,536 bytes. References must stay within it.
+        custom_data_schema: optional CustomDataSchema,
     }
 }

@@ -101,6 +101,7 @@ async fn create(
                             name: name.clone(),
                             ancestor: parent,
                             unique_slugs: None,
+                            custom_data_schema: None,
                         };
                         content_groups::create_in(tx, &environment, &scope, &new).await?.id
                     }
@@ -133,7 +134,12 @@ async fn move_to(
         to => Some(group_path::find_in_database(database, workspace, to).await?),
     };
     let scope = Scope::whole(workspace);
-    let change = ContentGroupChange { name: None, ancestor: Some(parent), unique_slugs: None };
+    let change = ContentGroupChange {
+        name: None,
+        ancestor: Some(parent),
+        unique_slugs: None,
+        custom_data_schema: None,
+    };
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::update_in(tx, &environment, &scope, id, &change, &VersionPrecondition::Any)
             .await

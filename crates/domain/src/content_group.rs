@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::custom_data_schema::CustomDataSchema;
 use crate::id::ContentGroupId;
 use crate::text::line_of_text;
 
@@ -25,6 +26,8 @@ pub struct ContentGroup {
     pub name: ContentGroupName,
     /// True if the slugs of the pieces in the group and its descendants are unique.
     pub unique_slugs: bool,
+    /// The schema of the custom data of these pieces, unless a descendant has its own.
+    pub custom_data_schema: Option<CustomDataSchema>,
     /// The version, incremented by every change.
     pub version: i64,
 }

@@ -75,6 +75,8 @@ fn table() -> Endpoints<App> {
         content_groups::update,
         content_groups::delete,
         content_groups::list,
+        content_groups::schema::get,
+        content_groups::schema::violations,
         tags::get,
         tags::create,
         tags::update,

@@ -116,6 +116,7 @@ const PARTS: &[SuitePart] = &[
                     "first_start::",
                     "listen::",
                     "hostile_responses",
+                    "hostile_schemas::",
                 ],
             ),
         ],

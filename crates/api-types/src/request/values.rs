@@ -3,6 +3,7 @@
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{CustomData, Slug, Title};
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
@@ -196,6 +197,21 @@ fn custom_data() -> AnyOfBuilder {
     let types = vec![Type::Object, Type::Array, Type::Null];
     let structured = ObjectBuilder::new().schema_type(SchemaType::Array(types));
     AnyOfBuilder::new().item(text().content_media_type("application/json")).item(structured)
+}
+
+impl FieldValue for CustomDataSchema {
+    fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
+        match &value {
+            Value::Object(_) => {
+                Self::parse(value.to_string()).or_else(|invalid| context.reject(&invalid))
+            }
+            other => context.wrong_type("an object", other),
+        }
+    }
+
+    fn schema() -> Schema {
+        ObjectBuilder::new().schema_type(SchemaType::Type(Type::Object)).into()
+    }
 }
 
 impl FieldValue for bool {

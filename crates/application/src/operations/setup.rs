@@ -99,6 +99,7 @@ pub async fn create_workspace(
         id: created.content_group,
         name: new.group.clone(),
         unique_slugs: false,
+        custom_data_schema: None,
         version: 1,
     };
     content_groups::insert(tx, created.workspace, &group, &GroupPath::default(), now).await?;

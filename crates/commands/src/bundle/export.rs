@@ -136,6 +136,7 @@ async fn write_manifest(
         id: group.id,
         name: group.name,
         unique_slugs: group.unique_slugs,
+        custom_data_schema: group.custom_data_schema,
         ancestor,
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);

@@ -7,6 +7,7 @@ use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{
     ContentPieceFields, ContentPieceOverrides, CustomData, Description, Slug, Title,
 };
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::role::{Role, RoleName};
@@ -118,6 +119,8 @@ bundle_types! {
         ancestor: Option<ContentGroupId>,
         #[serde(default)]
         unique_slugs: bool = "std::ops::Not::not",
+        /// The text of the schema.
+        custom_data_schema: Option<CustomDataSchema> = "Option::is_none",
     }
 
     /// A webhook, without its secret.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use galley_application::operations::{content_groups, restored_version};
-use galley_application::{Environment, Error, Scope};
+use galley_application::{Environment, Error, Scope, custom_data_schema};
 use galley_domain::content_group::ContentGroup;
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
@@ -85,6 +85,14 @@ impl WorkspaceManifest {
         let groups_file = folder.join("groups.json");
         let groups: Vec<format::BundleGroup> = file(&groups_file)?;
         check_unique(&groups_file, groups.iter().map(|group| group.id))?;
+        for group in &groups {
+            let checked =
+                group.custom_data_schema.as_ref().map_or(Ok(()), custom_data_schema::check);
+            if let Err(issues) = checked {
+                let messages = issues.into_iter().map(|issue| issue.message).collect::<Vec<_>>();
+                bail!("{}: {}: {}", groups_file.display(), group.id, messages.join("; "));
+            }
+        }
         Ok(Self {
             workspace: manifest.workspace,
             members: read_members(&folder.join("members.json"), &roles)?,
@@ -136,6 +144,7 @@ impl WorkspaceManifest {
                     id: group.id,
                     name: group.name.clone(),
                     unique_slugs: group.unique_slugs,
+                    custom_data_schema: group.custom_data_schema.clone(),
                     version: 1,
                 };
                 content_groups::restore(tx, environment, &scope, own, group.ancestor)

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use galley_api_types::content_group::NewContentGroup;
 use galley_api_types::variant::NewVariant;
+use galley_application::custom_data_schema::WorkBudget;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
 use galley_application::operations::{content_groups, tags, variants};
@@ -192,7 +193,12 @@ impl Destination for DatabaseDestination {
             if let Some(found) = children.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
-            let new = NewContentGroup { name: name.clone(), ancestor: parent, unique_slugs: None };
+            let new = NewContentGroup {
+                name: name.clone(),
+                ancestor: parent,
+                unique_slugs: None,
+                custom_data_schema: None,
+            };
             Ok(content_groups::create_in(tx, &environment, &scope, &new).await?.id)
         };
         self.database.write("import.group", find_or_make).await.map_err(failure)
@@ -337,7 +343,9 @@ impl Batch {
             let written = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
-                    let made = content_pieces::create_in(tx, &self.environment, &self.scope, &new);
+                    let (environment, scope) = (&self.environment, &self.scope);
+                    let budget = &mut WorkBudget::default();
+                    let made = content_pieces::create_in(tx, environment, scope, &new, budget);
                     WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
                 }
                 Task::Update { id, version, group } => {

@@ -83,7 +83,8 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     let group = create(
         program,
         "/content-groups",
-        json!({"name": "Below", "ancestor": program.group().await}),
+        json!({"name": "Below", "ancestor": program.group().await, "uniqueSlugs": true,
+            "customDataSchema": {"properties": {"b": {"maximum": 2}}}}),
     )
     .await;
     let deeper =
@@ -337,6 +338,9 @@ async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
         ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
         ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
         ("groups.json", "[", "[[", "groups.json:2:"),
+        ("groups.json", "{\\\"maximum\\\":2}", "3", "groups.json: cg_"),
+        ("groups.json", "{\\\"maximum\\\":2}", "3", "customDataSchema.properties.b "),
+        ("groups.json", "{\\\"maximum\\\":2}", "", "must be JSON of at most 128 levels"),
         ("tags.json", "teal", "beige", "tags.json: tag_"),
         (
             "tags.json",

@@ -22,6 +22,7 @@ mod export;
 mod failing_disk;
 mod first_start;
 mod full_disk;
+mod hostile_schemas;
 mod import;
 mod import_by_url;
 mod invites;

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use crate::extract::query::Query;
 
 /// The default number of items on a page.
-const DEFAULT_PER_PAGE: i64 = 20;
+pub(crate) const DEFAULT_PER_PAGE: i64 = 20;
 
 /// The limit of items on a page.
 pub(crate) const PER_PAGE_MAX: i64 = 1_000;

@@ -213,7 +213,9 @@ impl OperationContext<'_> {
                 parameter["allowEmptyValue"] = true.into();
             }
             if parameter["name"] == "lastId" && parameter["schema"].get("pattern").is_none() {
-                parameter["schema"]["pattern"] = self.pattern_of_items(operation);
+                let pattern = self.pattern_of_items(operation);
+                assert!(pattern.is_string(), "{}: lastId has no pattern", self.path);
+                parameter["schema"]["pattern"] = pattern;
             }
             if let (None, Some(about)) =
                 (parameter.get("description"), parameter["schema"].get("description").cloned())

@@ -21,6 +21,7 @@ mod concurrency;
 mod conditional;
 mod content_groups;
 mod content_pieces;
+mod custom_data_schemas;
 mod deliveries;
 mod docs;
 mod dry_run;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::content_group::{ContentGroupName, GroupPath};
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::delivery::{DeliveryStatus, Lane};
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::import_source::SourceHash;
@@ -99,7 +100,7 @@ macro_rules! texts {
 }
 
 texts! {
-    Title, Description, Slug, CustomData, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
+    Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
     RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
     WorkspaceName, ContentGroupName
 }

@@ -53,6 +53,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     16 "event tickets" "0016_event_tickets.sql",
     17 "piece actors" "0017_piece_actors.sql",
     18 "unique slugs" "0018_unique_slugs.sql",
+    19 "custom data schemas" "0019_custom_data_schemas.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

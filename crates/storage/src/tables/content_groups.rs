@@ -13,7 +13,7 @@ use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, r
 use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
-    Ok(read_row!(row, 0 => ContentGroup { id, name, unique_slugs, version }))
+    Ok(read_row!(row, 0 => ContentGroup { id, name, unique_slugs, custom_data_schema, version }))
 }
 
 /// Finds a group.
@@ -22,7 +22,7 @@ pub async fn find(
     workspace: WorkspaceId,
     id: ContentGroupId,
 ) -> Result<Option<ContentGroup>> {
-    let sql = "SELECT id, name, unique_slugs, version FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
+    let sql = "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
     tx.find(sql, params![workspace, id], read).await
 }
 
@@ -94,7 +94,7 @@ pub async fn list_children(
         "= ?5"
     });
     let sql = format!(
-        "SELECT id, name, unique_slugs, version FROM content_groups
+        "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups
          WHERE workspace_id = ?1 AND parent_id {parent} AND id > ?2
          ORDER BY id LIMIT ?3 OFFSET ?4"
     );
@@ -114,7 +114,7 @@ pub async fn list_some(
     let mut params = page.params(workspace).to_vec();
     let filter = in_list("id", ids.iter().copied(), &mut params);
     let sql = format!(
-        "SELECT id, name, unique_slugs, version FROM content_groups
+        "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups
          WHERE workspace_id = ?1 AND id > ?2{filter} ORDER BY id LIMIT ?3 OFFSET ?4"
     );
     tx.query(&sql, &params, read).await
@@ -155,12 +155,12 @@ pub async fn subtree(
     let mut params = vec![Value::from(workspace)];
     let filter = in_list("p.ancestor_id", roots.iter().copied(), &mut params);
     let sql = format!(
-        "SELECT DISTINCT g.id, g.name, g.unique_slugs, g.version, g.parent_id
+        "SELECT DISTINCT g.id, g.name, g.unique_slugs, g.custom_data_schema, g.version, g.parent_id
          FROM content_group_paths p
          JOIN content_groups g ON g.workspace_id = p.workspace_id AND g.id = p.group_id
          WHERE p.workspace_id = ?1{filter} ORDER BY g.id"
     );
-    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(4)?))).await
+    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(5)?))).await
 }
 
 /// Returns the number of levels below a group.
@@ -182,12 +182,13 @@ pub async fn insert(
     let parent = parents.groups().last().copied();
     let sql =
         "INSERT INTO content_groups (workspace_id, id, parent_id, name, unique_slugs, version,
-            created_at_ms)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            created_at_ms, custom_data_schema)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     tx.execute(
         sql,
         params! {
-            workspace, group.id, parent, group.name.as_str(), group.unique_slugs, group.version, now
+            workspace, group.id, parent, group.name.as_str(), group.unique_slugs, group.version, now,
+ &group.custom_data_schema
         },
         Affects::Content(workspace),
     )
@@ -203,11 +204,15 @@ pub async fn insert(
 
 /// Updates a group's fields and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
-    let sql = "UPDATE content_groups SET name = ?3, unique_slugs = ?4, version = ?5
+    let sql = "UPDATE content_groups SET name = ?3, unique_slugs = ?4, version = ?5,
+            custom_data_schema = ?6
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
-        params![workspace, group.id, group.name.as_str(), group.unique_slugs, group.version],
+        params! {
+            workspace, group.id, group.name.as_str(), group.unique_slugs, group.version,
+            &group.custom_data_schema
+        },
         Affects::Content(workspace),
     )
     .await

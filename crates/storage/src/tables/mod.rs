@@ -7,6 +7,7 @@ pub mod content_piece_list;
 pub mod content_piece_references;
 pub mod content_piece_variants;
 pub mod content_pieces;
+pub mod custom_data_schemas;
 pub mod event_append;
 pub mod event_tickets;
 pub mod events;

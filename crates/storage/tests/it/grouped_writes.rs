@@ -45,7 +45,13 @@ impl OpenStore {
         let add = async move |tx: &WriteTx<'_>| {
             workspaces::insert(tx, workspace, "Another", NOW).await?;
             let name = ContentGroupName::parse("Posts").unwrap();
-            let group = ContentGroup { id: group, name, unique_slugs: false, version: 1 };
+            let group = ContentGroup {
+                id: group,
+                name,
+                unique_slugs: false,
+                custom_data_schema: None,
+                version: 1,
+            };
             content_groups::insert(tx, workspace, &group, &GroupPath::default(), NOW).await
         };
         self.database.write::<_, Error, _>("add workspace", add).await.unwrap();

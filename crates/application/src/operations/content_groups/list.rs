@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::try_join;
-use galley_api_types::content_group::{ContentGroupBody, Descendants, nested};
+use galley_api_types::content_group::{ContentGroupBody, Descendants, nested, raw_schema};
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{IdPage, Tx, content_groups};
@@ -64,6 +64,7 @@ impl GroupView {
             id: group.id,
             name: group.name.as_str(),
             unique_slugs: group.unique_slugs,
+            custom_data_schema: raw_schema(group),
             ancestors,
             descendants,
         }
@@ -109,6 +110,7 @@ impl GroupList {
                 id,
                 name: group.name.as_str(),
                 unique_slugs: group.unique_slugs,
+                custom_data_schema: raw_schema(group),
                 ancestors: &self.ancestors,
                 descendants,
             })

@@ -1,11 +1,13 @@
 //! Creation, update, move, deletion and reads of content groups.
 
 mod list;
+mod schemas;
 
 use galley_api_types::content_group::{
-    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
+    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, raw_schema,
 };
 use galley_domain::content_group::{ContentGroup, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX};
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid};
 use galley_storage::{
@@ -13,6 +15,7 @@ use galley_storage::{
 };
 
 use crate::caller::Caller;
+use crate::custom_data_schema;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
@@ -24,6 +27,7 @@ use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 pub use list::{GroupList, GroupListRequest, GroupView};
 use list::{get_in, list_in};
+pub use schemas::{GroupSchema, Violation, ViolationPage, schema, violations};
 
 /// Returns a group with its ancestors and descendants.
 pub async fn get(caller: &Caller, id: ContentGroupId, subtree: bool) -> Result<GroupView, Error> {
@@ -46,6 +50,7 @@ pub async fn create(
     request: IdempotentRequest,
     respond: Respond<GroupView>,
 ) -> Result<CreatedResponse, Error> {
+    check_schema(new.custom_data_schema.as_ref())?;
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let group = create_in(tx, &environment, &scope, &new).await?;
@@ -61,6 +66,7 @@ pub async fn update(
     change: ContentGroupChange,
     expected: VersionPrecondition,
 ) -> Result<GroupView, Error> {
+    check_schema(change.custom_data_schema.as_ref().and_then(Option::as_ref))?;
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         update_in(tx, &environment, &scope, id, &change, &expected).await?;
@@ -83,6 +89,12 @@ pub async fn delete(
     caller.write("content_groups.delete", write).await
 }
 
+/// Rejects a schema that can't be used.
+fn check_schema(schema: Option<&CustomDataSchema>) -> Result<(), Error> {
+    let checked = schema.map_or(Ok(()), custom_data_schema::check);
+    checked.or_else(Error::reject_issues)
+}
+
 /// Creates a group.
 pub async fn create_in(
     tx: &WriteTx<'_>,
@@ -94,6 +106,7 @@ pub async fn create_in(
         id: ContentGroupId::new(environment.new_id()),
         name: new.name.clone(),
         unique_slugs: new.unique_slugs.unwrap_or_default(),
+        custom_data_schema: new.custom_data_schema.clone(),
         version: 1,
     };
     insert(tx, environment, scope, group, new.ancestor).await
@@ -145,11 +158,15 @@ pub async fn update_in(
     let mut group = before.clone();
     group.name = change.name.clone().unwrap_or(group.name);
     group.unique_slugs = change.unique_slugs.unwrap_or(group.unique_slugs);
+    if let Some(schema) = &change.custom_data_schema {
+        group.custom_data_schema = schema.clone();
+    }
     let target = match change.ancestor {
         Some(ancestor) => move_target(tx, scope, id, &path, ancestor).await?,
         None => None,
     };
-    if group == before && target.is_none() {
+    let is_changed = group != before;
+    if !is_changed && target.is_none() {
         return Ok(before);
     }
     group.version += 1;
@@ -175,7 +192,7 @@ pub async fn update_in(
     let path_after = target.as_ref().map_or_else(|| path.clone(), |parents| parents.child(id));
     let data = event_data(&group, &path_after, children);
     let mut events = Vec::new();
-    if (&group.name, group.unique_slugs) != (&before.name, before.unique_slugs) {
+    if is_changed {
         let change = ResourceChange::GroupChanged(path_after.clone());
         events.push(event(environment, change, data.clone(), None));
     }
@@ -364,6 +381,7 @@ fn event_data(group: &ContentGroup, path: &GroupPath, children: &[ContentGroupId
         id: group.id,
         name: group.name.as_str(),
         unique_slugs: group.unique_slugs,
+        custom_data_schema: raw_schema(group),
         ancestors: &groups[..groups.len().saturating_sub(1)],
         descendants: Descendants::Ids(children),
     };

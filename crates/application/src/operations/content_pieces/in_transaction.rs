@@ -20,8 +20,10 @@ use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
 };
 
+use crate::custom_data_schema::WorkBudget;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::operations::content_pieces::custom_data::{self, CustomDataChange};
 use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_in_fields, missing_members, missing_tags, reference_issue, unknown_field,
 };
@@ -71,12 +73,13 @@ impl ContentPieceUpdate {
     }
 }
 
-/// Creates a piece, and returns it.
+/// Creates a piece, and returns it. `budget` limits the validation of its custom data.
 pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     new: &NewContentPiece,
+    budget: &mut WorkBudget,
 ) -> Result<StoredPiece, Error> {
     // Both are sent together. Later statements read order keys, which the lock protects.
     let ((), path) = try_join(
@@ -95,6 +98,10 @@ pub async fn create_in(
     }
     if new.reference_id.is_some() {
         issues.extend(reference_issue(reference.as_ref(), Some(new.content_group_id)));
+    }
+    if scope.contains(&path) {
+        let group = new.content_group_id;
+        issues.extend(custom_data::issues_in(tx, scope, group, &new.fields, budget).await?);
     }
     Error::reject_issues(issues)?;
     let random = environment.random();
@@ -234,14 +241,17 @@ pub async fn update_in(
         references::find(tx, scope.workspace, &shown.tags, &members, &before.variants).await?;
     referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
-    Error::reject_issues(update_issues(
-        scope,
-        update,
-        &referenced,
+    let mut issues = update_issues(scope, update, &referenced, group, &path, reference.as_ref());
+    let change = CustomDataChange {
+        before: &before,
+        fields: &fields,
+        overrides: variant.as_ref().map(|one| (one.variant.id, &one.before, &one.after)),
         group,
-        &path,
-        reference.as_ref(),
-    ))?;
+    };
+    if scope.contains(&path) {
+        issues.extend(custom_data::issues_of_change(tx, scope, change).await?);
+    }
+    Error::reject_issues(issues)?;
 
     let reference = update.reference_id.map(|_| reference);
     let place = new_order_key(tx, environment, scope, &before, group, reference).await?;

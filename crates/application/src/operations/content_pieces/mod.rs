@@ -1,5 +1,6 @@
 //! Content pieces. Each change emits an event.
 
+mod custom_data;
 mod in_transaction;
 mod list;
 mod missing_references;
@@ -20,6 +21,7 @@ pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 
 use crate::caller::Caller;
+use crate::custom_data_schema::WorkBudget;
 use crate::dry_run::dry_run;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
@@ -37,7 +39,9 @@ pub async fn create(
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     // Another position depends on the neighbours, which other writes of a group may change.
     let keys = new.reference_id.is_none().then(Vec::new);
-    let create = async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await;
+    let create = async move |tx: &WriteTx<'_>| {
+        create_in(tx, &environment, &scope, &new, &mut WorkBudget::default()).await
+    };
     idempotency::create(caller, "content_pieces.create", request, keys, create, respond).await
 }
 
@@ -51,9 +55,10 @@ pub async fn create_several(
     let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let mut pieces: Vec<StoredPiece> = Vec::with_capacity(new.len());
+        let mut budget = WorkBudget::default();
         for (index, new) in new.iter().enumerate() {
             let path = [Step::Field("pieces".to_owned()), Step::Item(index)];
-            match create_in(tx, &environment, &scope, new).await {
+            match create_in(tx, &environment, &scope, new, &mut budget).await {
                 Ok(created) => pieces.push(created),
                 Err(error) => {
                     let created: Vec<_> = pieces.iter().map(|created| created.piece.id).collect();
@@ -70,8 +75,9 @@ pub async fn create_several(
 /// Creates a piece, and rolls back.
 pub async fn create_dry(caller: &Caller, new: NewContentPiece) -> Result<(), Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    let create =
-        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await.map(drop);
+    let create = async move |tx: &WriteTx<'_>| {
+        create_in(tx, &environment, &scope, &new, &mut WorkBudget::default()).await.map(drop)
+    };
     dry_run(caller.service(), "content_pieces.create_dry", create).await
 }
 

@@ -24,7 +24,7 @@ use crate::program::{Program, client, data_dir, galley, init_token, piece};
 const SLOWDOWN_LIMIT: f64 = 3.0;
 
 /// Returns a value of the process's status, in KiB.
-fn status(program: &Program, name: &str) -> u64 {
+pub(crate) fn status(program: &Program, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", program.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_matches([':', '\t', ' ']).split(' ').next().unwrap().parse().unwrap()

@@ -14,12 +14,21 @@ const ROWS: &str = r#"
         {"name":""} -> name
         {"name":"a\tb","ancestor":1} -> name ancestor
         {"name":"a","uniqueSlugs":"yes"} -> uniqueSlugs
+        {"name":"a","customDataSchema":[]} -> customDataSchema
     PUT /content-groups
         {"id":"$group","ancestor":"$group"} -> 400 circle ancestor
         {"id":"$group","uniqueSlugs":1} -> uniqueSlugs
         {"id":"$group","uniqueSlugs":null} -> uniqueSlugs
     DELETE /content-groups
         ?id=$group -> 409 not_empty
+    GET /content-groups/schema
+        -> id
+        ?id=$piece -> 404 not_found
+    GET /content-groups/schema/violations
+        -> id
+        ?perPage=101 -> id perPage
+        ?id=$group&cursor=x&lastId=y -> cursor
+        ?id=$piece -> 404 not_found
     GET /content-groups
         -> id
         ?subtree=2 -> id subtree

@@ -48,6 +48,8 @@ GET /content-pieces/list?contentGroupId=$group
 GET /content-pieces/list?contentGroupId=$group&subtree=true
 GET /content-groups/list?ancestor=$group
 GET /content-groups?id=$group&subtree=true
+GET /content-groups/schema?id=$group
+GET /content-groups/schema/violations?id=$group
 GET /tags?id=$tag
 GET /variants?id=$variant
 GET /roles?id=$role

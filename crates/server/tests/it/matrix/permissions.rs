@@ -26,6 +26,8 @@ const ROWS: &str = "
     POST   /content-groups                       contentGroups:write        201 201 400 201 400
     DELETE /content-groups                       contentGroups:write        204 204 404 204 404
     GET    /content-groups/list                  contentGroups:read         200 200 200 200 200
+    GET    /content-groups/schema                contentGroups:read         200 200 404 200 404
+    GET    /content-groups/schema/violations     contentPieces:read         200 200 404 200 404
     GET    /tags                                 tags:read                  200 200 200 200 404
     PUT    /tags                                 tags:write                 204 204 204 204 404
     POST   /tags                                 tags:write                 201 201 201 201 201

@@ -169,6 +169,9 @@ async fn target_on_other_resource(
             let sample = service.post("/webhooks/test", &json!({"id": webhook().await})).await;
             TargetRequest::with_body(route, json!({"id": sample.id()}))
         }
+        (_, "/content-groups/schema" | "/content-groups/schema/violations") => {
+            TargetRequest::without_body(format!("{route}?id={group}"))
+        }
         (_, "/content-groups/list") => {
             TargetRequest::without_body(format!("{route}?ancestor={group}"))
         }

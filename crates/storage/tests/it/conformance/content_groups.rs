@@ -1,8 +1,9 @@
 //! Calls of the functions of content groups.
 
 use galley_domain::content_group::GroupPath;
+use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_storage::{Error, IdPage, WriteTx, content_groups};
+use galley_storage::{Error, IdPage, WriteTx, content_groups, custom_data_schemas};
 
 use super::group;
 use crate::store::NOW;
@@ -19,7 +20,11 @@ pub(super) async fn groups(
     let path_of_a = content_groups::path(tx, workspace, a.id).await?;
     content_groups::insert(tx, workspace, &b, &path_of_a, NOW).await?;
     b.version = 2;
+    b.custom_data_schema = Some(CustomDataSchema::parse("{}").unwrap());
     content_groups::update(tx, workspace, &b).await?;
+    let found = custom_data_schemas::effective(tx, workspace, b.id).await?.expect("it has one");
+    assert_eq!((found.group, Some(found.schema)), (b.id, b.custom_data_schema.clone()));
+    assert_eq!(custom_data_schemas::effective(tx, workspace, a.id).await?, None);
     assert_eq!(content_groups::find(tx, workspace, b.id).await?, Some(b.clone()));
     assert_eq!(content_groups::height(tx, workspace, top).await?, 2);
     assert_eq!(

@@ -26,7 +26,13 @@ use crate::{people, plans};
 
 fn group(name: &str) -> ContentGroup {
     let name = ContentGroupName::parse(name).unwrap();
-    ContentGroup { id: ContentGroupId::new(id()), name, unique_slugs: false, version: 1 }
+    ContentGroup {
+        id: ContentGroupId::new(id()),
+        name,
+        unique_slugs: false,
+        custom_data_schema: None,
+        version: 1,
+    }
 }
 
 fn tag(label: &str) -> Tag {

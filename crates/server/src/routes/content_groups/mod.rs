@@ -1,5 +1,7 @@
 //! `/content-groups`.
 
+pub(crate) mod schema;
+
 use galley_api_types::content_group::{ContentGroupBody, ContentGroupChange, NewContentGroup};
 use galley_application::operations::content_groups::{self, GroupListRequest, GroupView};
 use galley_domain::ContentGroupId;
