@@ -26,16 +26,28 @@ const PATTERNS_MAX: usize = 100;
 /// The limit on bytes of all compiled regular expressions.
 const PATTERNS_SIZE_MAX: u64 = 8 * 1024 * 1024;
 
-/// The limit on bytes of all locations in the schema. The library stores one for each keyword.
-const LOCATIONS_MAX: u64 = 2 * 1024 * 1024;
+/// The limits on bytes of one expression, and on escapes of character classes in it and in all. The
+/// library parses an expression again for each of these escapes.
+const PATTERN_LENGTH_MAX: usize = 1_000;
+const CLASS_ESCAPES_MAX: usize = 20;
+const ALL_CLASS_ESCAPES_MAX: usize = 200;
+
+/// The limit on expressions in `patternProperties`, each of which has a cache for each thread.
+const NAME_PATTERNS_MAX: u64 = 20;
+
+/// The limit on bytes of names in the schema. The library stores the location of each keyword.
+const NAME_MAX: usize = 256;
+
+/// The limit on bytes of all locations, and on bytes of all texts, with the targets of references
+/// in their places.
+const MEMORY_MAX: u64 = 2 * 1024 * 1024;
 
 /// The evaluations that take as long as a `multipleOf`, which is computed with exact fractions: up
 /// to 5.5 µs.
 const MULTIPLE_COST: u64 = 512;
 
-/// The evaluations that take as long as a `format` for 16 bytes, and a `uniqueItems`, which hashes
-/// nested values at each level.
-const EXPENSIVE_COST: u64 = 16;
+/// The evaluations that take as long as a `format` for 16 bytes.
+const FORMAT_COST: u64 = 16;
 
 /// The bytes of texts that take as long as an evaluation: lengths are counted and texts compared.
 const BYTES_PER_EVALUATION: u64 = 16;
@@ -78,8 +90,8 @@ const OF_CHILDREN: [&str; 9] = [
     "unevaluatedItems",
 ];
 
-/// Keywords with subschemas that only references apply.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// Keywords whose subschemas only references apply.
+const DEFINITIONS: [&str; 3] = ["$defs", "definitions", "contentSchema"];
 
 /// Keywords whose issues contain those of their subschemas, or the subschemas.
 const ALTERNATIVES: [&str; 4] = ["anyOf", "oneOf", "not", "propertyNames"];
@@ -114,8 +126,14 @@ pub(super) struct Cost {
     multiples: u64,
     /// The evaluations for each byte of members' names, by `patternProperties`.
     for_names: u64,
-    /// The bytes of locations.
-    pub(super) locations: u64,
+    /// The expressions in `patternProperties`.
+    pub(super) name_patterns: u64,
+    /// The keywords, each of which has a location.
+    keywords: u64,
+    /// The bytes of these locations.
+    locations: u64,
+    /// The bytes of texts.
+    texts: u64,
     /// True if it has alternatives, whose issues are those of all subschemas.
     pub(super) has_alternatives: bool,
 }
@@ -129,6 +147,8 @@ pub(super) struct Size {
     pub(super) bytes: u64,
     /// The bytes of members' names.
     names: u64,
+    /// The bytes of texts and names.
+    texts: u64,
     /// The bytes of the longest text or name.
     pub(super) longest_text: u64,
     /// The number of levels.
@@ -151,11 +171,15 @@ impl Size {
             Value::Object(members) => {
                 for (name, member) in members {
                     self.names += name.len() as u64;
+                    self.texts += name.len() as u64;
                     self.longest_text = self.longest_text.max(name.len() as u64);
                     self.add(member, depth + 1);
                 }
             }
-            Value::String(text) => self.longest_text = self.longest_text.max(text.len() as u64),
+            Value::String(text) => {
+                self.texts += text.len() as u64;
+                self.longest_text = self.longest_text.max(text.len() as u64);
+            }
             _ => {}
         }
     }
@@ -172,12 +196,26 @@ impl Cost {
         for_value.saturating_mul(size.values).saturating_add(for_bytes).saturating_add(for_names)
     }
 
+    /// Returns an estimate of the memory of its compiled form, without expressions.
+    pub(super) fn memory(self) -> u64 {
+        2 * self.locations.saturating_add(self.texts) + 500 * self.keywords
+    }
+
+    /// Returns the cost of a subschema below a step of `bytes`.
+    fn below(mut self, bytes: u64) -> Self {
+        self.locations = self.locations.saturating_add(bytes.saturating_mul(self.keywords));
+        self
+    }
+
     /// Adds the cost of a subschema.
     fn add(&mut self, part: Self) {
         self.evaluations = self.evaluations.saturating_add(part.evaluations);
         self.multiples = self.multiples.saturating_add(part.multiples);
         self.for_names = self.for_names.saturating_add(part.for_names);
+        self.name_patterns = self.name_patterns.saturating_add(part.name_patterns);
+        self.keywords = self.keywords.saturating_add(part.keywords);
         self.locations = self.locations.saturating_add(part.locations);
+        self.texts = self.texts.saturating_add(part.texts);
         self.has_alternatives |= part.has_alternatives;
     }
 }
@@ -191,14 +229,27 @@ pub(super) fn analyze(schema: &Value) -> Result<Analysis, Rejected> {
     let mut reader = SchemaReader::default();
     reader.read(schema, String::new(), &mut Vec::new())?;
     let mut counter = CostCounter { reader: &reader, known: HashMap::new(), open: HashSet::new() };
+    for (path, keywords) in &counter.reader.references {
+        if let Err((_, invalid)) = counter.target(keywords) {
+            return Err((path.clone(), invalid));
+        }
+    }
     let cost = counter.count(schema)?;
     if cost.evaluations > EVALUATIONS_MAX {
         let message = "is too complex: with the targets of its references in their places, it has \
              too many subschemas and listed values";
         return Err((Vec::new(), too_complex(message)));
     }
-    if cost.locations > LOCATIONS_MAX {
-        return Err((Vec::new(), too_long_names()));
+    if cost.locations.max(cost.texts) > MEMORY_MAX {
+        let message = "is too complex: with the targets of its references in their places, it has \
+             too many long names and texts";
+        return Err((Vec::new(), too_complex(message)));
+    }
+    if cost.name_patterns > NAME_PATTERNS_MAX {
+        let message = format!(
+            "must have at most {NAME_PATTERNS_MAX} regular expressions in patternProperties"
+        );
+        return Err((Vec::new(), too_complex(message)));
     }
     Ok(Analysis { cost, patterns: reader.patterns, longest_text: size.longest_text })
 }
@@ -207,19 +258,16 @@ fn too_complex(message: impl Into<String>) -> Invalid {
     Invalid::new("schema_too_complex", message)
 }
 
-fn too_long_names() -> Invalid {
-    too_complex("is too complex: it has too many subschemas below members with long names")
-}
-
 /// Reads a schema: checks its keywords, compiles its patterns, and finds its subschemas.
 #[derive(Default)]
 struct SchemaReader<'s> {
     /// Subschemas by their JSON Pointers.
     by_pointer: HashMap<String, &'s Value>,
-    /// The lengths of the pointers, by the addresses of subschemas.
-    pointer_lengths: HashMap<*const Value, u64>,
-    patterns: Patterns,
+    /// The values of `$ref`, with their paths.
+    references: Vec<(Vec<Step>, &'s Value)>,
     pointer_bytes: u64,
+    patterns: Patterns,
+    class_escapes: usize,
 }
 
 impl<'s> SchemaReader<'s> {
@@ -230,10 +278,10 @@ impl<'s> SchemaReader<'s> {
         path: &mut Vec<Step>,
     ) -> Result<(), Rejected> {
         self.pointer_bytes += pointer.len() as u64;
-        if self.pointer_bytes > LOCATIONS_MAX {
-            return Err((Vec::new(), too_long_names()));
+        if self.pointer_bytes > MEMORY_MAX {
+            let message = "is too complex: it has too many subschemas below long names";
+            return Err((Vec::new(), too_complex(message)));
         }
-        self.pointer_lengths.insert(std::ptr::from_ref(schema), pointer.len() as u64);
         if let Value::Object(keywords) = schema {
             self.check_keywords(keywords, path)?;
             let subschemas =
@@ -247,6 +295,10 @@ impl<'s> SchemaReader<'s> {
                 let mut below = format!("{pointer}/{keyword}");
                 if let Some(step) = name {
                     match &step {
+                        Step::Field(name) if name.len() > NAME_MAX => {
+                            let message = format!("has a name of over {NAME_MAX} bytes");
+                            return Err((path.clone(), too_complex(message)));
+                        }
                         Step::Field(name) => {
                             below.push('/');
                             below += &name.replace('~', "~0").replace('/', "~1");
@@ -285,6 +337,9 @@ impl<'s> SchemaReader<'s> {
                 Invalid::new("unsupported", format!("must be {DIALECT}")),
             ));
         }
+        if let Some(reference) = keywords.get("$ref") {
+            self.references.push((at(&["$ref"]), reference));
+        }
         if let Some(Value::String(text)) = keywords.get("pattern") {
             self.compile(text).map_err(|invalid| (at(&["pattern"]), invalid))?;
         }
@@ -299,6 +354,18 @@ impl<'s> SchemaReader<'s> {
 
     fn compile(&mut self, text: &str) -> Result<(), Invalid> {
         if !self.patterns.contains_key(text) {
+            let is_class = |pair: &[u8]| pair[0] == b'\\' && b"dDwWsSc".contains(&pair[1]);
+            let escapes = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
+            self.class_escapes += escapes;
+            if text.len() > PATTERN_LENGTH_MAX
+                || escapes > CLASS_ESCAPES_MAX
+                || self.class_escapes > ALL_CLASS_ESCAPES_MAX
+            {
+                return Err(too_complex(format!(
+                    "is too complex: a regular expression has at most {PATTERN_LENGTH_MAX} bytes, \
+                     and {CLASS_ESCAPES_MAX} escapes such as \\d ({ALL_CLASS_ESCAPES_MAX} in all)"
+                )));
+            }
             self.patterns.insert(text.into(), Arc::new(Pattern::compile(text)?));
         }
         let size: u64 = self.patterns.values().map(|pattern| pattern.size()).sum();
@@ -327,9 +394,8 @@ impl<'s> CostCounter<'_, 's> {
         if let Some(known) = self.known.get(&address) {
             return Ok(*known);
         }
-        let location = self.reader.pointer_lengths.get(&address).copied().unwrap_or_default();
         let Value::Object(keywords) = schema else {
-            return Ok(Cost { evaluations: 1, locations: location, ..Cost::default() });
+            return Ok(Cost { evaluations: 1, keywords: 1, ..Cost::default() });
         };
         if self.open.len() >= CHAIN_MAX {
             let message = format!("must not have over {CHAIN_MAX} schemas within one another");
@@ -339,36 +405,37 @@ impl<'s> CostCounter<'_, 's> {
             let message = "must not be recursive: a $ref leads back to a schema around it";
             return Err((Vec::new(), Invalid::new("recursive_schema", message)));
         }
-        let mut cost = self.count_keywords(keywords)?;
-        cost.locations += location * (1 + keywords.len() as u64);
+        let cost = self.count_keywords(keywords)?;
         self.open.remove(&address);
         self.known.insert(address, cost);
         Ok(cost)
     }
 
     fn count_keywords(&mut self, keywords: &'s Map<String, Value>) -> Result<Cost, Rejected> {
-        let mut cost = Cost { evaluations: own_cost(keywords), ..Cost::default() };
-        cost.multiples = u64::from(keywords.contains_key("multipleOf"));
+        let mut cost = own_cost(keywords);
         if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
             let costs = patterns.keys().filter_map(|text| self.reader.patterns.get(text.as_str()));
             // Other keywords match the names again. The library's engine may be the slower one.
             cost.for_names = costs.map(|pattern| 2 * pattern.states().max(2)).sum();
+            cost.name_patterns = patterns.len() as u64;
         }
-        cost.has_alternatives = ALTERNATIVES.iter().any(|name| keywords.contains_key(*name));
         let target = match keywords.get("$ref") {
-            Some(reference) => Some(self.target(reference)?),
+            Some(reference) => Some(("$ref", None, self.target(reference)?)),
             None => None,
         };
-        let in_place = IN_PLACE.iter().flat_map(|&keyword| subschemas(keyword, keywords));
-        for subschema in in_place.map(|(_, subschema)| subschema).chain(target) {
-            let part = self.count(subschema)?;
+        let of_all = |all: &'static [&'static str]| {
+            all.iter().flat_map(|&keyword| {
+                subschemas(keyword, keywords).map(move |(name, schema)| (keyword, name, schema))
+            })
+        };
+        for (keyword, name, subschema) in of_all(&IN_PLACE).chain(target) {
+            let part = self.count(subschema)?.below(step_bytes(keyword, name.as_ref()));
             cost.add(part);
             let marked = part.evaluations.saturating_add(part.markings);
             cost.markings = cost.markings.saturating_add(marked);
         }
-        let of_children = OF_CHILDREN.iter().flat_map(|&keyword| subschemas(keyword, keywords));
-        for (_, subschema) in of_children {
-            let part = self.count(subschema)?;
+        for (keyword, name, subschema) in of_all(&OF_CHILDREN) {
+            let part = self.count(subschema)?.below(step_bytes(keyword, name.as_ref()));
             cost.add(part);
             // `contains` and `unevaluatedItems` evaluate their subschemas to find members, too.
             let marked = part.evaluations.saturating_mul(2);
@@ -376,6 +443,12 @@ impl<'s> CostCounter<'_, 's> {
         }
         if keywords.keys().any(|name| name.starts_with("unevaluated")) {
             cost.evaluations = cost.evaluations.saturating_add(cost.markings);
+            // Subschemas are compiled again for them.
+            for count in
+                [&mut cost.keywords, &mut cost.locations, &mut cost.texts, &mut cost.name_patterns]
+            {
+                *count = count.saturating_mul(3);
+            }
         }
         Ok(cost)
     }
@@ -400,18 +473,37 @@ impl<'s> CostCounter<'_, 's> {
 
 /// Returns the cost of a schema without that of its subschemas: its keywords, with all values that
 /// they list.
-fn own_cost(keywords: &Map<String, Value>) -> u64 {
-    let cost = |(name, value): (&String, &Value)| match name.as_str() {
-        name if [&IN_PLACE[..], &OF_CHILDREN, &DEFINITIONS]
-            .iter()
-            .any(|all| all.contains(&name)) =>
-        {
-            1
-        }
-        "format" | "uniqueItems" => EXPENSIVE_COST,
-        _ => Size::of(value, 0).values,
+fn own_cost(keywords: &Map<String, Value>) -> Cost {
+    let mut cost = Cost { evaluations: 1, keywords: 1, ..Cost::default() };
+    for (name, value) in keywords {
+        let name = name.as_str();
+        cost.keywords += 1;
+        cost.locations += 1 + name.len() as u64;
+        cost.multiples += u64::from(name == "multipleOf");
+        cost.has_alternatives |= ALTERNATIVES.contains(&name);
+        let is_applied =
+            [&IN_PLACE[..], &OF_CHILDREN, &DEFINITIONS].iter().any(|all| all.contains(&name));
+        cost.evaluations += match name {
+            _ if is_applied => 1,
+            "format" => FORMAT_COST,
+            _ => {
+                let size = Size::of(value, 0);
+                cost.texts += size.texts;
+                size.values
+            }
+        };
+    }
+    cost
+}
+
+/// Returns the bytes of the steps from a schema to a subschema.
+fn step_bytes(keyword: &str, name: Option<&Step>) -> u64 {
+    let name = match name {
+        Some(Step::Field(name)) => 1 + name.len(),
+        Some(Step::Item(_)) => 6,
+        None => 0,
     };
-    1 + keywords.iter().map(cost).sum::<u64>()
+    (1 + keyword.len() + name) as u64
 }
 
 /// Returns the subschemas of a keyword, each with its name or index.

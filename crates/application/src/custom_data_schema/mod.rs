@@ -6,6 +6,7 @@
 
 mod cost;
 mod pattern;
+mod unique_items;
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,7 @@ use galley_domain::Invalid;
 use galley_domain::custom_data_schema::CustomDataSchema;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::LocationSegment;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{EmailOptions, PatternOptions, ValidationError, Validator};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use serde_json::Value;
@@ -45,8 +46,13 @@ const MESSAGE_MAX: usize = 300;
 /// The limit on characters of a name in an issue's path.
 const STEP_MAX: usize = 100;
 
-/// The limit on bytes of a regular expression that the library compiles, for `patternProperties`.
-const PATTERN_SIZE_MAX: usize = 512 * 1024;
+/// The limits on bytes of a regular expression that the library compiles, for `patternProperties`,
+/// and of the cache of its matches.
+const NAME_PATTERN_SIZE_MAX: usize = 256 * 1024;
+const NAME_PATTERN_CACHE: usize = 16 * 1024;
+
+/// The memory of such an expression, by estimate: several threads have a cache.
+const NAME_PATTERN_MEMORY: u64 = 512 * 1024;
 
 /// The limit on bytes of all cached schemas, by estimate.
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
@@ -132,7 +138,8 @@ pub fn validate(
             "is too large for its schema: shorten one of them, or send fewer pieces at once";
         vec![issue(Vec::new(), message)]
     };
-    let left = budget.left.saturating_sub(schema.cost.work(size));
+    let work = schema.cost.work(size);
+    let left = budget.left.saturating_sub(work);
     pattern::set_budget(left);
     if left == 0 {
         return too_large();
@@ -145,9 +152,9 @@ pub fn validate(
     if is_valid {
         return Vec::new();
     }
-    pattern::set_budget(WORK_MAX);
     let issues = schema.collect_issues(&value, size);
-    if pattern::budget_left() == 0 { too_large() } else { issues }
+    budget.left = pattern::budget_left().saturating_sub(work);
+    if budget.left == 0 { vec![without_details()] } else { issues }
 }
 
 impl CompiledSchema {
@@ -169,11 +176,14 @@ impl CompiledSchema {
             self.validator.validate(value).err().iter().for_each(|error| issues.add(error));
         }
         if issues.all.is_empty() {
-            let message = "does not match its schema; it is too large for details";
-            return vec![issue(Vec::new(), message)];
+            return vec![without_details()];
         }
         issues.all
     }
+}
+
+fn without_details() -> Issue {
+    issue(Vec::new(), "does not match its schema; it is too large for details")
 }
 
 /// The issues of one piece, up to the limits.
@@ -242,18 +252,26 @@ fn compile(schema: &CustomDataSchema) -> Result<CompiledSchema, Issue> {
     let analysis = analyze(&value).map_err(|(path, found)| at(path, &found))?;
     let Analysis { cost, patterns, longest_text } = analysis;
     let size_of_patterns: u64 = patterns.values().map(|pattern| pattern.size()).sum();
-    let of_names =
-        PatternOptions::regex().size_limit(PATTERN_SIZE_MAX).dfa_size_limit(PATTERN_SIZE_MAX);
+    let of_names = PatternOptions::regex()
+        .size_limit(NAME_PATTERN_SIZE_MAX)
+        .dfa_size_limit(NAME_PATTERN_CACHE);
     let options = jsonschema::draft202012::options()
         .offline()
         .with_pattern_options(of_names)
         .with_keyword("pattern", move |_, value, _| pattern::keyword(&patterns, value))
+        .with_keyword("uniqueItems", |_, value, _| Ok(unique_items::keyword(value)))
+        // The library's check takes quadratic time.
+        .with_format("regex", |_| true)
+        .with_email_options(EmailOptions::default().without_display_text())
         .should_validate_formats(true);
     let validator = options.build(&value).map_err(|error| {
         let message = shortened(&format!("is no valid schema: {}", error.masked()));
         at(steps_of(&error), &Invalid::new("invalid_schema", message))
     })?;
-    let size = 10 * schema.as_str().len() as u64 + 2 * cost.locations + 2 * size_of_patterns;
+    let size = 10 * schema.as_str().len() as u64
+        + cost.memory()
+        + size_of_patterns
+        + cost.name_patterns * NAME_PATTERN_MEMORY;
     Ok(CompiledSchema { validator, cost, longest_text, size })
 }
 
@@ -330,8 +348,10 @@ mod tests {
     #[test]
     fn a_schema_with_the_most_patterns_is_cached() {
         let patterns: Vec<_> =
-            (0..100).map(|number| json!({"pattern": format!("^a{number}")})).collect();
-        let schema = schema(&json!({"allOf": patterns}));
+            (0..80).map(|number| json!({"pattern": format!("^a{number}")})).collect();
+        let names: Map<String, Value> =
+            (0..20).map(|number| (format!("^a{number}[ab]{{50}}"), json!({}))).collect();
+        let schema = schema(&json!({"allOf": patterns, "patternProperties": names}));
         check(&schema).unwrap();
         assert!(COMPILED.get(schema.as_str()).is_some());
     }
@@ -355,7 +375,8 @@ mod tests {
         let many = json!({"items": {"allOf": vec![json!({"$ref": "#/$defs/d"}); 20]},
             "$defs": {"d": {"dependentRequired": keys}}});
         assert_eq!(code(&many), "schema_too_complex");
-        let long_name = json!({"properties": {"k".repeat(20_000): {"allOf": vec![json!({"type": "null"}); 900]}}});
+        let many = json!({"allOf": vec![json!({"type": "null"}); 900]});
+        let long_name = json!({"properties": {"k".repeat(20_000): many}});
         assert_eq!(code(&long_name), "schema_too_complex");
     }
 
@@ -388,14 +409,42 @@ mod tests {
     }
 
     #[test]
+    fn the_work_of_issues_is_limited() {
+        let schema = json!({"properties": {"a": {"type": "number"},
+            "b": {"pattern": "(a|b|ab)*[ab]*a[ab]{900}c"}}});
+        let (schema, mut budget) = (self::schema(&schema), WorkBudget::default());
+        let data = json!({"a": "x", "b": "a".repeat(2_000)}).to_string();
+        while budget.left > 0 {
+            let used = budget.used();
+            assert!(!validate(&schema, Some(&data), &mut budget).is_empty());
+            assert!(budget.used() > used + 1_000_000, "{}", budget.used() - used);
+        }
+    }
+
+    #[test]
+    fn unique_items_are_compared_as_json() {
+        let unique = json!({"uniqueItems": true});
+        for (items, is_valid) in [
+            (json!([1, 1.0]), false),
+            (json!([0, -0.0]), false),
+            (json!([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}]), false),
+            (json!(["a", "b", "a"]), false),
+            (json!(["1", 1, true, "true", null, "null", [], [[]], {}]), true),
+            (json!([["a,b"], ["a", "b"], ["a\",\"b"]]), true),
+            (json!([1e300, 1.5, 2]), true),
+            (json!((0..1_000).map(|item| (1_u64 << 63) + item).collect::<Vec<_>>()), true),
+        ] {
+            assert_eq!(issues(&unique, &items).is_empty(), is_valid, "{items}");
+        }
+        assert_eq!(issues(&json!({"uniqueItems": false}), &json!([1, 1])), []);
+    }
+
+    #[test]
     fn issues_are_short() {
         let strings = json!({"additionalProperties": {"items": {"type": "string"}}});
         for (schema, data) in [
             (&strings, json!({"k".repeat(100_000): vec![1; 5_000]})),
-            (
-                &json!({"items": {"pattern": format!("^[{}]$", "a".repeat(60_000))}}),
-                json!(vec!["b"; 8_000]),
-            ),
+            (&json!({"items": {"const": "a".repeat(60_000)}}), json!(vec!["b"; 8_000])),
             (
                 &json!({"items": {"anyOf": vec![json!({"type": "null"}); 300]}}),
                 json!(vec!["b"; 8_000]),
@@ -450,7 +499,10 @@ mod tests {
 
     #[test]
     fn the_issues_of_the_meant_alternative_are_returned() {
-        let block = |name: &str, field: &str| json!({"required": [field], "properties": {"type": {"const": name}}});
+        let block = |name: &str, field: &str| {
+            let kind = json!({"const": name});
+            json!({"required": [field], "properties": {"type": kind}})
+        };
         let page = json!({"items": {"oneOf": [block("text", "body"), block("image", "src")]}});
         let found = issues(&page, &json!([{"type": "text", "body": 1}, {"type": "image"}]));
         assert_eq!(found.len(), 1);

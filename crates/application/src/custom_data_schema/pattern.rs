@@ -27,6 +27,13 @@ thread_local! {
     static SIMULATION: RefCell<Simulation> = RefCell::default();
 }
 
+/// Takes evaluations from the budget. Returns false if it does not suffice.
+pub(super) fn charge(evaluations: u64) -> bool {
+    let left = BUDGET.get().saturating_sub(evaluations);
+    BUDGET.set(left);
+    left > 0
+}
+
 /// Sets the budget of the next validation on this thread.
 pub(super) fn set_budget(budget: u64) {
     BUDGET.set(budget);
@@ -45,6 +52,9 @@ impl Pattern {
     /// Compiles an expression in the syntax of ECMA-262.
     pub(super) fn compile(text: &str) -> Result<Self, Invalid> {
         let invalid = |message: &str| Invalid::new("invalid_schema", message);
+        if !jsonschema_regex::is_valid_ecma_regex(text) {
+            return Err(invalid(UNSUPPORTED));
+        }
         let translated =
             jsonschema_regex::to_rust_regex(text).map_err(|()| invalid(UNSUPPORTED))?;
         let config =
