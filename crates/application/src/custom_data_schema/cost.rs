@@ -35,6 +35,9 @@ const ALL_CLASS_ESCAPES_MAX: usize = 200;
 /// The limit on expressions in `patternProperties`, each of which has a cache for each thread.
 const NAME_PATTERNS_MAX: u64 = 20;
 
+/// The limit on names in `required`. The library looks each up in all `properties` of alternatives.
+const REQUIRED_MAX: usize = 500;
+
 /// The limit on bytes of names in the schema. The library stores the location of each keyword.
 const NAME_MAX: usize = 256;
 
@@ -113,6 +116,8 @@ pub(super) struct Analysis {
     pub(super) patterns: Patterns,
     /// The bytes of the longest text in it.
     pub(super) longest_text: u64,
+    /// The number of values in it.
+    pub(super) values: u64,
 }
 
 /// The cost of a schema.
@@ -251,7 +256,8 @@ pub(super) fn analyze(schema: &Value) -> Result<Analysis, Rejected> {
         );
         return Err((Vec::new(), too_complex(message)));
     }
-    Ok(Analysis { cost, patterns: reader.patterns, longest_text: size.longest_text })
+    let Size { longest_text, values, .. } = size;
+    Ok(Analysis { cost, patterns: reader.patterns, longest_text, values })
 }
 
 fn too_complex(message: impl Into<String>) -> Invalid {
@@ -336,6 +342,14 @@ impl<'s> SchemaReader<'s> {
                 at(&["$schema"]),
                 Invalid::new("unsupported", format!("must be {DIALECT}")),
             ));
+        }
+        if keywords
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|all| all.len() > REQUIRED_MAX)
+        {
+            let message = format!("must have at most {REQUIRED_MAX} names");
+            return Err((at(&["required"]), too_complex(message)));
         }
         if let Some(reference) = keywords.get("$ref") {
             self.references.push((at(&["$ref"]), reference));

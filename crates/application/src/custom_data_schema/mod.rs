@@ -8,6 +8,7 @@ mod cost;
 mod pattern;
 mod unique_items;
 
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 
 use galley_api_types::problem::{Issue, Step};
@@ -53,6 +54,13 @@ const NAME_PATTERN_CACHE: usize = 16 * 1024;
 
 /// The memory of such an expression, by estimate: several threads have a cache.
 const NAME_PATTERN_MEMORY: u64 = 512 * 1024;
+
+/// The bytes of data that are parsed, and of a schema that are compiled, in the time of an
+/// evaluation.
+const BYTES_PER_EVALUATION: u64 = 4;
+
+/// The bytes of a value in a compiled schema, by estimate.
+const BYTES_PER_VALUE: u64 = 500;
 
 /// The limit on bytes of all cached schemas, by estimate.
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
@@ -121,11 +129,15 @@ pub fn validate(
     budget: &mut WorkBudget,
 ) -> Vec<Issue> {
     let text = data.filter(|text| text.trim() != "null").unwrap_or("{}");
-    let schema = match compiled(schema) {
-        Ok(schema) => schema,
+    let (schema, is_new) = match compiled(schema) {
+        Ok(found) => found,
         // It was accepted by an earlier version.
         Err(issues) => return issues,
     };
+    if is_new {
+        budget.left = budget.left.saturating_sub(schema.size / BYTES_PER_EVALUATION);
+    }
+    budget.left = budget.left.saturating_sub(text.len() as u64 / BYTES_PER_EVALUATION);
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => {
@@ -226,13 +238,14 @@ fn errors_of_alternative<'e>(
     meant.next().filter(|errors| meant.next().is_none() && !errors.is_empty())
 }
 
-fn compiled(schema: &CustomDataSchema) -> Result<Arc<CompiledSchema>, Vec<Issue>> {
+/// Returns a compiled schema, and true if it was not in the cache.
+fn compiled(schema: &CustomDataSchema) -> Result<(Arc<CompiledSchema>, bool), Vec<Issue>> {
     if let Some(known) = COMPILED.get(schema.as_str()) {
-        return Ok(known);
+        return Ok((known, false));
     }
     let compiled = Arc::new(compile(schema).map_err(|issue| vec![issue])?);
     COMPILED.insert(schema.as_str().to_owned(), Arc::clone(&compiled));
-    Ok(compiled)
+    Ok((compiled, true))
 }
 
 fn compile(schema: &CustomDataSchema) -> Result<CompiledSchema, Issue> {
@@ -250,7 +263,7 @@ fn compile(schema: &CustomDataSchema) -> Result<CompiledSchema, Issue> {
         return Err(invalid("must be an object"));
     }
     let analysis = analyze(&value).map_err(|(path, found)| at(path, &found))?;
-    let Analysis { cost, patterns, longest_text } = analysis;
+    let Analysis { cost, patterns, longest_text, values } = analysis;
     let size_of_patterns: u64 = patterns.values().map(|pattern| pattern.size()).sum();
     let of_names = PatternOptions::regex()
         .size_limit(NAME_PATTERN_SIZE_MAX)
@@ -270,6 +283,7 @@ fn compile(schema: &CustomDataSchema) -> Result<CompiledSchema, Issue> {
     })?;
     let size = 10 * schema.as_str().len() as u64
         + cost.memory()
+        + BYTES_PER_VALUE * cost.evaluations.max(values)
         + size_of_patterns
         + cost.name_patterns * NAME_PATTERN_MEMORY;
     Ok(CompiledSchema { validator, cost, longest_text, size })
@@ -290,9 +304,23 @@ fn issue_of(error: &ValidationError<'_>) -> Issue {
             "is required".to_owned()
         }
         // The value may be large, or a secret.
-        _ => error.masked().to_string(),
+        _ => {
+            let mut message = BoundedText(String::new());
+            let _ = write!(message, "{}", error.masked());
+            message.0
+        }
     };
     issue(steps, &message)
+}
+
+/// A text that takes no more once it is longer than a message.
+struct BoundedText(String);
+
+impl fmt::Write for BoundedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text;
+        if self.0.len() > 4 * MESSAGE_MAX { Err(fmt::Error) } else { Ok(()) }
+    }
 }
 
 /// Returns the steps to the value with the error.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Number, Value};
 
-use super::pattern::charge;
+use super::pattern::{budget_left, charge};
 
 /// The bytes that are compared in the time of an evaluation.
 const BYTES_PER_EVALUATION: u64 = 2;
@@ -25,7 +25,7 @@ impl<'i> Keyword<'i> for UniqueItems {
 
     fn is_valid(&self, instance: &'i Value) -> bool {
         match instance {
-            Value::Array(items) if self.0 => {
+            Value::Array(items) if self.0 && budget_left() > 0 => {
                 let mut known = HashSet::with_capacity(items.len());
                 items.iter().all(|item| {
                     let mut text = String::new();
