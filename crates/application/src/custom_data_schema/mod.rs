@@ -76,7 +76,7 @@ struct CompiledSchema {
     size: u64,
 }
 
-/// Compiled schemas by their texts. The only shard has room for any schema.
+/// The cache of compiled schemas, by their texts. It is not divided, so that any schema fits.
 static COMPILED: LazyLock<Cache<String, Arc<CompiledSchema>, CompiledSize>> = LazyLock::new(|| {
     let options = OptionsBuilder::new()
         .shards(1)
