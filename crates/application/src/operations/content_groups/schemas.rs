@@ -27,6 +27,9 @@ const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The bytes of issues after which a page ends.
 const ISSUE_BYTES_MAX: usize = 1024 * 1024;
 
+/// The limit on violating variants of one piece that are listed.
+const VARIANTS_MAX: usize = 100;
+
 /// The schema that applies to the pieces of a group.
 #[derive(Debug, Default)]
 pub struct GroupSchema {
@@ -123,15 +126,17 @@ async fn violations_in(
         let mut validate =
             |data: Option<&CustomData>| validate(schema, data.map(CustomData::as_str), &mut budget);
         let mut found = vec![(None, validate(piece.fields.custom_data.as_ref()))];
-        if !piece.variants.is_empty() {
-            let overrides = content_piece_variants::of_piece(tx, workspace, piece.id).await?;
-            for (variant, overrides, _) in overrides {
-                let Some(data) = &overrides.custom_data else { continue };
-                let issues = validate(Some(data));
-                if !issues.is_empty() {
-                    let key = variants::find(tx, workspace, variant).await?.map(|one| one.key);
-                    found.push((key, issues));
-                }
+        for &variant in &piece.variants {
+            // One at a time, as all of them may be large.
+            let stored = content_piece_variants::find(tx, workspace, piece.id, variant).await?;
+            let Some(data) = stored.and_then(|stored| stored.custom_data) else { continue };
+            let issues = validate(Some(&data));
+            if !issues.is_empty() {
+                let key = variants::find(tx, workspace, variant).await?.map(|one| one.key);
+                found.push((key, issues));
+            }
+            if found.len() > VARIANTS_MAX {
+                break;
             }
         }
         work += budget.used();

@@ -11,6 +11,9 @@ use crate::custom_data_schema::{WorkBudget, validate};
 use crate::error::Error;
 use crate::scope::Scope;
 
+/// The number of issues after which the custom data of no further variant is validated.
+const ISSUES_MAX: usize = 100;
+
 /// Returns the issues of a piece's custom data in a group.
 pub(super) async fn issues_in(
     tx: &Tx<'_>,
@@ -58,34 +61,34 @@ pub(super) async fn issues_of_change(
             .await?
             .is_none_or(|earlier| earlier.schema != found.schema);
     let mut budget = WorkBudget::default();
-    let mut issues_of = |data: Option<&CustomData>| {
-        validate(&found.schema, data.map(CustomData::as_str), &mut budget)
-    };
     let mut all = Vec::new();
     if is_set || is_under_another {
-        all.extend(issues_of(fields.custom_data.as_ref()));
+        let data = fields.custom_data.as_ref().map(CustomData::as_str);
+        all.extend(validate(&found.schema, data, &mut budget));
     }
     if let Some((_, _, after)) = overrides
         && (is_overridden || is_under_another)
-        && after.custom_data.is_some()
+        && let Some(data) = &after.custom_data
     {
-        all.extend(issues_of(after.custom_data.as_ref()));
+        all.extend(validate(&found.schema, Some(data.as_str()), &mut budget));
     }
-    if is_under_another && !before.variants.is_empty() {
-        for (id, stored, _) in content_piece_variants::of_piece(tx, workspace, before.id).await? {
-            let is_changed = overrides.is_some_and(|(changed, ..)| changed == id);
-            if is_changed || stored.custom_data.is_none() {
-                continue;
+    let others = before.variants.iter().filter(|_| is_under_another);
+    for &id in others.filter(|&&id| overrides.is_none_or(|(changed, ..)| changed != id)) {
+        // One at a time, as all of them may be large.
+        let stored = content_piece_variants::find(tx, workspace, before.id, id).await?;
+        let Some(data) = stored.and_then(|stored| stored.custom_data) else { continue };
+        let mut issues = validate(&found.schema, Some(data.as_str()), &mut budget);
+        if issues.is_empty() {
+            continue;
+        }
+        if let Some(variant) = variants::find(tx, workspace, id).await? {
+            for issue in &mut issues {
+                issue.message += &format!(" (in the variant {})", variant.key.as_str());
             }
-            let mut issues = issues_of(stored.custom_data.as_ref());
-            if !issues.is_empty()
-                && let Some(variant) = variants::find(tx, workspace, id).await?
-            {
-                for issue in &mut issues {
-                    issue.message += &format!(" (in the variant {})", variant.key.as_str());
-                }
-            }
-            all.extend(issues);
+        }
+        all.extend(issues);
+        if budget.is_exhausted() || all.len() >= ISSUES_MAX {
+            break;
         }
     }
     Ok(all)
