@@ -1,5 +1,5 @@
 //! The speed of the conversion from HTML to a tree, relative to html5ever alone, and the cost of
-//! the worst inputs.
+//! the worst inputs of the conversion and of diffs.
 //!
 //! ```sh
 //! cargo bench -p galley-content
@@ -14,7 +14,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galley_content::{ContentLimits, Tree};
+use galley_content::{ContentLimits, Tree, TreeDiff};
 use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{Attribute, LocalName, Namespace, ParseOpts, QualName, parse_document};
@@ -32,6 +32,12 @@ const RATIO_MIN: f64 = 0.4;
 const LARGE: usize = 2 * 1024 * 1024;
 const LARGE_TIME_LIMIT: Duration = Duration::from_secs(1);
 const LARGE_MEMORY_LIMIT: usize = 16;
+
+/// The size of the HTML of each document of a diff that is constructed to be slow.
+const DIFF_INPUT: usize = 1024 * 1024;
+const DIFF_ROUNDS: usize = 3;
+const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
+const DIFF_MEMORY_LIMIT: usize = 64 * 1024 * 1024;
 
 #[expect(clippy::cast_precision_loss, reason = "the documents have far fewer bytes")]
 fn main() -> ExitCode {
@@ -63,6 +69,9 @@ fn main() -> ExitCode {
     for (what, html) in slow() {
         is_within &= measure(what, &html);
     }
+    for (what, before, after) in slow_block_diffs().into_iter().chain(slow_word_diffs()) {
+        is_within &= measure_diff(what, &before, &after);
+    }
     if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -85,12 +94,49 @@ fn measure(what: &str, html: &str) -> bool {
     kept
 }
 
+/// Measures a diff that is constructed to be slow, and its forms. Returns true if each stays within
+/// the bounds.
+fn measure_diff(what: &str, before: &str, after: &str) -> bool {
+    let limits = ContentLimits {
+        bytes_per_dom_node: 1,
+        parser_steps_per_byte: 1_000,
+        ..ContentLimits::default()
+    };
+    let read = |html: &str| Tree::from_html(html, &limits).expect("a document");
+    let (before, after) = (read(before), read(after));
+    let diff = TreeDiff::between(&before, &after);
+    let best = |work: &dyn Fn()| {
+        let costs = (0..DIFF_ROUNDS).map(|_| absolute_cost(work));
+        costs.min().unwrap_or_default()
+    };
+    let (time, memory) = best(&|| drop(TreeDiff::between(&before, &after)));
+    let mut is_within = time <= DIFF_TIME_LIMIT && memory <= DIFF_MEMORY_LIMIT;
+    print!("diff: {what:<38}{:4} ms {:3} MiB", time.as_millis(), memory >> 20);
+    for (form, render) in [
+        ("JSON", (|diff| diff.to_json()) as fn(&TreeDiff<'_>) -> String),
+        ("HTML", |diff| diff.to_html()),
+        ("text", |diff| diff.to_text()),
+    ] {
+        let (time, memory) = best(&|| drop(render(&diff)));
+        print!("; {form} {:4} ms {:3} MiB", time.as_millis(), memory >> 20);
+        is_within &= time <= DIFF_TIME_LIMIT && memory <= DIFF_MEMORY_LIMIT;
+    }
+    println!("{}", if is_within { "" } else { "  <- over its bounds" });
+    is_within
+}
+
 /// Returns the time, and the peak memory as a multiple of the input's size.
 fn cost(html: &str, work: impl FnOnce()) -> (Duration, usize) {
+    let (time, memory) = absolute_cost(work);
+    (time, memory / html.len())
+}
+
+/// Returns the time, and the peak memory in bytes.
+fn absolute_cost(work: impl FnOnce()) -> (Duration, usize) {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
     let time = timed(work);
-    (time, (MEMORY.peak_usage() - before) / html.len())
+    (time, MEMORY.peak_usage().saturating_sub(before))
 }
 
 fn timed(work: impl FnOnce()) -> Duration {
@@ -166,6 +212,121 @@ fn slow() -> Vec<(&'static str, String)> {
         ("NUL", repeat("\0")),
         ("unknown elements behind many", repeat("<br>") + &numbered(2_000, "<x", "></x>")),
     ]
+}
+
+/// A name, and the HTML of the documents before and after.
+type DiffInput = (&'static str, String, String);
+
+/// Returns pairs of documents of one mebibyte whose diffs are constructed to be slow or to use much
+/// memory: many blocks.
+fn slow_block_diffs() -> Vec<DiffInput> {
+    let row = |start: &'static str, cell: &'static str| {
+        move |n: u32, side: u32| match n {
+            0 => start.to_owned(),
+            _ => format!("{cell}{n}{}", letter(side)),
+        }
+    };
+    let nested = |inner: &str, side: &str| {
+        let chain = format!("{}{inner}{side}", "<ul><li>".repeat(49));
+        let end = "</ul>".repeat(49);
+        format!("{chain}{end}").repeat(DIFF_INPUT / (chain.len() + end.len()))
+    };
+    let quotes = |side: &str| {
+        format!("{}{}", "<blockquote>".repeat(97), pieces(|n| format!("<p>{n}{side}")))
+    };
+    let tasks = |side: &str| {
+        let start = "<ul data-type=taskList><li data-type=taskItem>".repeat(20);
+        format!("{start}<pre>{}\n{side}", "\n".repeat(DIFF_INPUT - 1_000))
+    };
+    let words = "some words in a list ".repeat(20);
+    vec![
+        both("equal paragraphs", |n, _| format!("<p>{n}")),
+        both("different paragraphs", |n, side| format!("<p>{}", n * 2 + side)),
+        both("paragraphs with a changed word", |n, side| format!("<p>a b {n} c d {side}")),
+        both("paragraphs in another order", |n, side| format!("<p>{}", random(n, side) % 99_999)),
+        both("paragraphs with a few texts", |n, side| format!("<p>{}", random(n, side) % 9)),
+        both("paragraphs between others", |n, side| match side {
+            0 => format!("<p>{n}"),
+            _ => format!("<p>{n}<p>x{n}"),
+        }),
+        ("one type of paragraph", repeat("<p>x"), repeat("<p>x<p>y")),
+        ("empty paragraphs", repeat("<p>"), "<p>".repeat(DIFF_INPUT / 4)),
+        ("nested lists", nested("a b c ", "x"), nested("a b c ", "y")),
+        ("nested lists with words", nested(&words, "x"), nested(&words, "y")),
+        ("paragraphs in nested quotes", quotes("x"), quotes("y")),
+        both("cells", row("<table><tr><td>x", "<td>")),
+        ("lines in nested tasks", tasks("x"), tasks("y")),
+        both("list items", row("<ul><li>x", "<li>")),
+    ]
+}
+
+/// Returns more such pairs: one block with many words.
+fn slow_word_diffs() -> Vec<DiffInput> {
+    let word = |letter: &str| repeat("") + &letter.repeat(DIFF_INPUT / 2);
+    vec![
+        both("one-character words", |n, side| format!("{} ", ideograph(n + side * 10_000))),
+        both("ideographs", |n, side| ideograph(random(n, side)).to_string()),
+        both("words of one letter", |n, side| format!("{} ", letter(random(n, side)))),
+        both("words of two letters", |n, side| {
+            let number = random(n, side);
+            format!("{}{} ", letter(number), letter(number / 26))
+        }),
+        both("punctuation", |n, side| {
+            ["!", "?", ".", ","][random(n, side) as usize % 4].to_owned()
+        }),
+        ("punctuation, every second one left out", repeat("!?"), repeat("!")),
+        ("punctuation, replaced", repeat("!?.?"), repeat("!,.,")),
+        both("words in another order", |n, side| format!("{} ", random(n, side) % 99_999)),
+        both("words, each with a changed letter", |n, side| format!("word{n}{} ", letter(side))),
+        both("words with changed punctuation", |n, side| {
+            format!("word{n}{} ", [",", "."][side as usize])
+        }),
+        ("a single word", word("x"), word("y")),
+        both("each character with other marks", |n, side| {
+            let tag = ["b", "i", "s", "u"][(n + side) as usize % 4];
+            format!("<{tag}>x</{tag}>")
+        }),
+        both("links, each changed", |n, side| format!("<a href={n}{side}>x</a> ")),
+        ("line breaks", repeat("<br>"), repeat("x<br>")),
+    ]
+}
+
+/// Returns a document of pieces by their number, within the size of the inputs of diffs. Blocks are
+/// compared by their first words, so these are always the same.
+fn pieces(piece: impl Fn(u32) -> String) -> String {
+    let mut html = "same ".repeat(900);
+    for number in 0.. {
+        let next = piece(number);
+        if next.is_empty() || html.len() + next.len() > DIFF_INPUT {
+            break;
+        }
+        html.push_str(&next);
+    }
+    html
+}
+
+fn repeat(piece: &str) -> String {
+    pieces(|_| piece.to_owned())
+}
+
+/// Returns a pair of documents of pieces by their number and side, which is 0 or 1.
+fn both(what: &'static str, piece: impl Fn(u32, u32) -> String) -> DiffInput {
+    (what, pieces(|number| piece(number, 0)), pieces(|number| piece(number, 1)))
+}
+
+/// Returns a number of 24 bits that differs for both sides (a hash of integers, MurmurHash3's).
+fn random(number: u32, side: u32) -> u32 {
+    let mixed = (number * 2 + side).wrapping_mul(0x9e37_79b1);
+    let mixed = (mixed ^ (mixed >> 16)).wrapping_mul(0x85eb_ca6b);
+    (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35) >> 8
+}
+
+fn letter(number: u32) -> char {
+    char::from(b'a' + u8::try_from(number % 26).expect("below 26"))
+}
+
+fn ideograph(number: u32) -> char {
+    char::from_u32(0x4e00 + number % 20_000).expect("an ideograph")
 }
 
 fn parse_into_null_sink(html: &str) {

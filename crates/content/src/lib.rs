@@ -22,6 +22,7 @@
 
 mod color;
 mod convert;
+mod diff;
 mod error;
 mod json;
 mod limits;
@@ -37,6 +38,7 @@ mod tree;
 mod value;
 mod warning;
 
+pub use diff::TreeDiff;
 pub use error::ContentError;
 pub use json::{have_same_text, json_depth};
 pub use limits::ContentLimits;

@@ -4,7 +4,7 @@
 macro_rules! named_enum {
     ($(#[$meta:meta])* $type:ident {$($value:ident = $name:literal,)*}) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum $type {$($value,)*}
 
         impl $type {

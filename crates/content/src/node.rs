@@ -83,7 +83,7 @@ impl NodeKind {
 }
 
 /// The attributes of an ordered list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ListAttrs {
     pub(crate) start: i64,
     pub(crate) list_type: Option<Box<str>>,
@@ -96,7 +96,7 @@ impl Default for ListAttrs {
 }
 
 /// The attributes of an image.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ImageAttrs {
     pub(crate) src: Option<AttrValue>,
     pub(crate) alt: Option<AttrValue>,
@@ -119,7 +119,7 @@ impl ImageAttrs {
 }
 
 /// The attributes of a table cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CellAttrs {
     /// From 1 to 1,000.
     pub(crate) colspan: u16,

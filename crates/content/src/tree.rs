@@ -125,6 +125,11 @@ impl Tree {
         self.marks[id.0 as usize]
     }
 
+    /// Returns the table of marks, which [`MarksId`] is an index of.
+    pub(crate) fn all_marks(&self) -> &[Marks] {
+        &self.marks
+    }
+
     pub(crate) fn link(&self, id: LinkId) -> &Link {
         &self.links[id.0 as usize]
     }

@@ -5,4 +5,4 @@ mod write;
 
 pub use read::{have_same_text, json_depth};
 pub(crate) use read::{read, read_strict};
-pub(crate) use write::{write, write_within};
+pub(crate) use write::{JsonWriter, write, write_within};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::marks::{Mark, Marks};
 use crate::node::{CellAttrs, NodeKind};
+use crate::schema::NodeType;
 use crate::tree::{Tree, WalkStep};
 use crate::value::AttrValue;
 
@@ -16,33 +17,52 @@ pub(crate) fn write(tree: &Tree) -> String {
 pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
     // An estimate, as most of the JSON is text and the keys of each node.
     let mut writer = JsonWriter { tree, json: String::with_capacity(tree.nodes().len() * 48) };
-    let mut first = true;
-    for step in tree.walk() {
-        match step {
-            WalkStep::Enter(node) => {
-                if !first {
-                    writer.json.push(',');
-                }
-                first = writer.enter(node);
-                if writer.json.len() > max {
-                    return None;
-                }
-            }
-            WalkStep::Leave(node) => {
-                writer.leave(node);
-                first = false;
-            }
-        }
-    }
-    Some(writer.json).filter(|json| json.len() <= max)
+    writer.subtree(0, max).then_some(writer.json)
 }
 
-struct JsonWriter<'a> {
-    tree: &'a Tree,
-    json: String,
+/// A writer of nodes, marks and attributes.
+pub(crate) struct JsonWriter<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) json: String,
 }
 
 impl JsonWriter<'_> {
+    /// Writes a node with its descendants. Returns false and stops early once all JSON exceeds
+    /// `max` bytes.
+    pub(crate) fn subtree(&mut self, node: usize, max: usize) -> bool {
+        let mut first = true;
+        for step in self.tree.walk_from(node) {
+            match step {
+                WalkStep::Enter(node) => {
+                    if !first {
+                        self.json.push(',');
+                    }
+                    first = self.enter(node);
+                    if self.json.len() > max {
+                        return false;
+                    }
+                }
+                WalkStep::Leave(node) => {
+                    self.leave(node);
+                    first = false;
+                }
+            }
+        }
+        self.json.len() <= max
+    }
+
+    /// Writes a text with its marks, or a line break if there is no text.
+    pub(crate) fn inline(&mut self, text: Option<&str>, marks: Marks) {
+        let node_type = if text.is_some() { NodeType::Text } else { NodeType::HardBreak };
+        self.raw(format_args!("{{\"type\":\"{}\"", node_type.name()));
+        self.marks(marks);
+        if let Some(text) = text {
+            self.json.push_str(",\"text\":");
+            self.string(text);
+        }
+        self.json.push('}');
+    }
+
     /// Begins a node. Returns true, as the next node would be the first of its parent.
     fn enter(&mut self, node: usize) -> bool {
         let kind = self.tree.kind(node);
@@ -73,7 +93,8 @@ impl JsonWriter<'_> {
         self.tree.end(node) > node + 1
     }
 
-    fn attrs(&mut self, kind: NodeKind) {
+    /// Writes the key `attrs` after a comma, for a node that has attributes.
+    pub(crate) fn attrs(&mut self, kind: NodeKind) {
         match kind {
             NodeKind::Heading { level } => {
                 self.raw(format_args!(",\"attrs\":{{\"level\":{level}}}"));
@@ -137,7 +158,7 @@ impl JsonWriter<'_> {
         self.json.push(']');
     }
 
-    fn mark(&mut self, mark: Mark) {
+    pub(crate) fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::Flag(flag) => self.raw(format_args!("{{\"type\":\"{}\"}}", flag.name())),
             Mark::Highlight(color) => {
@@ -205,7 +226,7 @@ impl JsonWriter<'_> {
         self.json.push('"');
     }
 
-    fn raw(&mut self, formatted: std::fmt::Arguments<'_>) {
+    pub(crate) fn raw(&mut self, formatted: std::fmt::Arguments<'_>) {
         self.json.write_fmt(formatted).expect("writing to a string can't fail");
     }
 }

@@ -32,19 +32,8 @@ pub(crate) fn html(tree: &Tree) -> String {
 
 /// Renders one node with its descendants.
 pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
-    let nodes = tree.end(node) - node;
-    let mut renderer = Renderer {
-        tree,
-        html: String::with_capacity(nodes * 16),
-        marks: Vec::new(),
-        columns_left: nodes * 4 + 16,
-    };
-    for step in tree.walk_from(node) {
-        match step {
-            WalkStep::Enter(node) => renderer.enter(node),
-            WalkStep::Leave(node) => renderer.leave(node),
-        }
-    }
+    let mut renderer = Renderer::new(tree, tree.end(node) - node);
+    renderer.subtree(node);
     renderer.html
 }
 
@@ -121,17 +110,47 @@ fn attribute(html: &mut String, name: &str, value: &str) {
     html.push('"');
 }
 
-struct Renderer<'a> {
+/// A renderer of nodes and marks.
+pub(crate) struct Renderer<'a> {
     tree: &'a Tree,
-    html: String,
+    pub(crate) html: String,
     /// The marks with open elements.
     marks: Vec<Mark>,
     /// The number of columns that may still be written, as a short attribute can span a thousand.
     columns_left: usize,
 }
 
-impl Renderer<'_> {
-    fn enter(&mut self, node: usize) {
+impl<'a> Renderer<'a> {
+    /// Returns a renderer for about this number of nodes.
+    pub(crate) fn new(tree: &'a Tree, nodes: usize) -> Self {
+        Self {
+            tree,
+            html: String::with_capacity(nodes * 16),
+            marks: Vec::new(),
+            columns_left: nodes * 4 + 16,
+        }
+    }
+
+    /// Switches to the nodes and marks of another tree, which closes the elements of marks.
+    pub(crate) fn switch(&mut self, tree: &'a Tree) {
+        if !std::ptr::eq(self.tree, tree) {
+            self.change_marks(Marks::default());
+            self.tree = tree;
+        }
+    }
+
+    /// Renders a node with its descendants.
+    pub(crate) fn subtree(&mut self, node: usize) {
+        for step in self.tree.walk_from(node) {
+            match step {
+                WalkStep::Enter(node) => self.enter(node),
+                WalkStep::Leave(node) => self.leave(node),
+            }
+        }
+    }
+
+    /// Renders a node's start tag, or the whole of a leaf.
+    pub(crate) fn enter(&mut self, node: usize) {
         match self.tree.kind(node) {
             NodeKind::Doc => {}
             NodeKind::Paragraph => match space::of(self.tree, node) {
@@ -193,7 +212,8 @@ impl Renderer<'_> {
         }
     }
 
-    fn leave(&mut self, node: usize) {
+    /// Renders a node's end tag.
+    pub(crate) fn leave(&mut self, node: usize) {
         let kind = self.tree.kind(node);
         if kind.node_type().is_textblock() {
             self.change_marks(Marks::default());
@@ -225,7 +245,7 @@ impl Renderer<'_> {
     }
 
     /// Closes the elements of marks that end here, and opens those of marks that begin.
-    fn change_marks(&mut self, marks: Marks) {
+    pub(crate) fn change_marks(&mut self, marks: Marks) {
         let same = self.marks.iter().zip(marks.iter()).take_while(|(a, b)| **a == *b).count();
         while self.marks.len() > same {
             let element = match self.marks.pop() {

@@ -5,6 +5,6 @@ mod markdown;
 mod space;
 mod text;
 
-pub(crate) use html::html;
+pub(crate) use html::{Renderer, escape_attribute, escape_text, html};
 pub(crate) use markdown::markdown;
 pub(crate) use text::text;

@@ -28,13 +28,16 @@ fn read(html: String) -> Result<Tree, ContentError> {
     Ok(tree)
 }
 
-fn on_stack<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn on_stack<T: Send + 'static>(
+    size: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let thread = std::thread::Builder::new().stack_size(size).spawn(work);
     thread.expect("a thread").join().expect("no panic")
 }
 
 /// Returns `count` repetitions of a text, each with its number.
-fn numbered(count: usize, before: &str, behind: &str) -> String {
+pub(crate) fn numbered(count: usize, before: &str, behind: &str) -> String {
     (0..count)
         .flat_map(|number| [before.to_owned(), number.to_string(), behind.to_owned()])
         .collect()

@@ -113,21 +113,25 @@ const CHARACTERS: &[&str] = &[
 const MARKS: &[&str] = &["bold", "italic", "strike", "underline", "code", "superscript"];
 
 /// A deterministic generator of numbers (an LCG with Knuth's constants).
-struct DocumentGenerator(u64);
+pub(crate) struct DocumentGenerator(u64);
 
 impl DocumentGenerator {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).expect("31 bits") % end
     }
 
-    fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
+    pub(crate) fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
         choices[self.below(choices.len())]
     }
 
     /// Returns a text with white space of several kinds at any position.
-    fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         (0..=self.below(4)).map(|_| self.one_of(CHARACTERS)).collect()
     }
 
@@ -146,7 +150,7 @@ impl DocumentGenerator {
         json!(content)
     }
 
-    fn block(&mut self, depth: usize) -> Value {
+    pub(crate) fn block(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 4 } else { 8 }) {
             0 | 1 => json!({ "type": "paragraph", "content": self.inline() }),
             2 => {
@@ -171,7 +175,7 @@ impl DocumentGenerator {
         }
     }
 
-    fn blocks(&mut self, depth: usize) -> Value {
+    pub(crate) fn blocks(&mut self, depth: usize) -> Value {
         (0..=self.below(2)).map(|_| self.block(depth)).collect()
     }
 
@@ -186,7 +190,7 @@ impl DocumentGenerator {
         json!({ "type": list, "content": items })
     }
 
-    fn html(&mut self, depth: usize) -> String {
+    pub(crate) fn html(&mut self, depth: usize) -> String {
         let mut html = String::new();
         for _ in 0..=self.below(4) {
             if depth == 0 || self.below(2) == 0 {
@@ -206,7 +210,7 @@ impl DocumentGenerator {
     }
 }
 
-fn documents() -> impl Iterator<Item = String> {
+pub(crate) fn documents() -> impl Iterator<Item = String> {
     (0..DOCUMENTS).map(|seed| {
         let mut numbers = DocumentGenerator(seed);
         let depth = 1 + numbers.below(5);

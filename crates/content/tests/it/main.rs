@@ -3,6 +3,8 @@
 mod bounds;
 mod checks;
 mod corpus;
+mod diff;
+mod diff_exactness;
 mod fixtures;
 mod generated;
 mod json;

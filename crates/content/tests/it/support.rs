@@ -24,8 +24,12 @@ pub(crate) fn from_markdown(markdown: &str) -> Tree {
 }
 
 pub(crate) fn json(tree: &Tree) -> Value {
-    let json = tree.to_json();
-    let mut deserializer = serde_json::Deserializer::from_str(&json);
+    parse_json(&tree.to_json())
+}
+
+/// Parses JSON of any depth.
+pub(crate) fn parse_json(json: &str) -> Value {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
     deserializer.disable_recursion_limit();
     let mut values = deserializer.into_iter();
     values.next().expect("JSON").expect("valid JSON")

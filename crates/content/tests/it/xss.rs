@@ -4,7 +4,7 @@ use galley_content::{ContentLimits, Tree};
 
 use crate::{checks, support};
 
-const XSS_PAYLOADS: &[&str] = &[
+pub(crate) const XSS_PAYLOADS: &[&str] = &[
     "<script>alert(1)</script>",
     "<SCRIPT SRC=http://xss.example/a.js></SCRIPT>",
     "<script/xss src=//xss.example/a.js></script>",
