@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use galley_content::ConversionWarning;
 use galley_domain::content_piece::{ContentPiece, CustomData, Description, Slug, Title};
+use galley_domain::revision::RevisionNote;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantKey;
 use galley_domain::{
@@ -21,6 +22,7 @@ use crate::actor::ActorBody;
 use crate::content::{Content, ContentFormat};
 use crate::conversion_warning::ConversionWarningBody;
 use crate::request::{ContentField, DescriptionHtml, Objects, References, bodies, body};
+use crate::revision::RevisionBody;
 use crate::schemas;
 use crate::tag::TagBody;
 
@@ -87,6 +89,10 @@ pub struct ContentPieceBody<'a> {
     #[schema(value_type = Content, required = false)]
     #[serde(skip_serializing_if = "is_written_apart")]
     content: (),
+    /// The revision. Present only in `GET /content-pieces/revision`.
+    #[schema(value_type = RevisionBody<'_>, required = false)]
+    #[serde(skip_serializing_if = "is_written_apart")]
+    revision: (),
     /// The parts of the sent content that the tree lacks, at most 500. Present only in responses to
     /// requests with content.
     #[schema(value_type = Vec<ConversionWarningBody<'_>>, required = false)]
@@ -94,7 +100,7 @@ pub struct ContentPieceBody<'a> {
     conversion_warnings: Option<Vec<ConversionWarningBody<'a>>>,
 }
 
-/// Returns true: [`ContentPieceBody::write_json`] writes the content.
+/// Returns true: the content and the revision are written as JSON texts.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_written_apart((): &()) -> bool {
     true
@@ -150,6 +156,18 @@ pub struct ReferencedResources {
     pub hides_emails: bool,
 }
 
+impl ReferencedResources {
+    /// Returns the representation of an actor, with the name if it is shown.
+    pub fn actor(&self, actor: Actor) -> ActorBody<'_> {
+        self.actor_with_name(actor, !self.hides_emails)
+    }
+
+    fn actor_with_name(&self, actor: Actor, shows_name: bool) -> ActorBody<'_> {
+        let member = actor.member().and_then(|id| self.members.get(&id));
+        ActorBody::new(actor, member.filter(|_| shows_name).map(|member| &**member))
+    }
+}
+
 /// The size of most pieces as JSON without content, in bytes.
 const TYPICAL_SIZE: usize = 1_024;
 
@@ -176,10 +194,7 @@ impl<'a> ContentPieceBody<'a> {
             Some(PieceMemberBody::new(member, shows_emails))
         };
         let actor = |actor: Option<Actor>| {
-            let member = actor.and_then(Actor::member).and_then(|id| referenced.members.get(&id));
-            actor.map(|actor| {
-                ActorBody::new(actor, member.filter(|_| shows_emails).map(|member| &**member))
-            })
+            actor.map(|actor| referenced.actor_with_name(actor, shows_emails))
         };
         let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
         let variant = |id| referenced.variants.get(id).map(|key| key.as_str());
@@ -203,6 +218,7 @@ impl<'a> ContentPieceBody<'a> {
             tags: fields.tags.iter().filter_map(tag).collect(),
             variants: piece.variants.iter().filter_map(variant).collect(),
             content: (),
+            revision: (),
             order: &piece.order,
             created_at: piece.created_at,
             updated_at: piece.updated_at,
@@ -389,6 +405,11 @@ bodies! {
         /// The identifier or key of the variant to change. The given fields become overrides in
         /// this variant, and null removes an override.
         variant: optional String = serde_json::Value::Null,
+        /// True for an automatic save: it replaces the author's latest one of the last ten minutes,
+        /// and its event is sent with the next change, or after a minute without one.
+        autosave: defaulted bool = false,
+        /// A note on the revision, up to 255 characters without control characters.
+        note: optional RevisionNote = serde_json::Value::Null,
     }
 }
 

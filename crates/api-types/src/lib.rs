@@ -13,6 +13,8 @@ pub mod event_envelope;
 pub mod import_source;
 pub mod problem;
 pub mod request;
+pub mod revision;
+pub mod revision_diff;
 pub mod role;
 pub mod sample_events;
 pub mod schemas;

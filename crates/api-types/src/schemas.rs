@@ -39,6 +39,7 @@ ids! {
     VariantId = "var_", "a variant";
     ContentGroupId = "cg_", "a content group";
     ContentPieceId = "cp_", "a content piece";
+    RevisionId = "rev_", "a revision of a content piece";
     WebhookId = "wh_", "a webhook";
     EventId = "evt_", "an event";
     DeliveryId = "dlv_", "the delivery of an event to a webhook";

@@ -11,6 +11,7 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
+use crate::operations::content_pieces;
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -23,6 +24,12 @@ const ROWS_PER_TRANSACTION: i64 = 1_000;
 /// The pause between two such transactions, in which other writes proceed.
 const TRANSACTION_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The interval between two searches for autosaves whose events are due.
+const AUTOSAVE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The interval between two removals of expired revisions.
+const REVISION_CHECK_INTERVAL: Duration = Duration::from_hours(24);
+
 /// The interval between two measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -31,8 +38,35 @@ pub async fn run(service: Service) {
     tokio::join!(
         delete_expired_periodically(&service),
         measure_periodically(&service),
-        order_spreader::run(&service)
+        order_spreader::run(&service),
+        raise_autosave_events(&service),
+        remove_expired_revisions(&service)
     );
+}
+
+/// Raises the events of autosaves that are due.
+async fn raise_autosave_events(service: &Service) {
+    loop {
+        match content_pieces::raise_due_events(service).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "events of autosaves could not be raised"),
+        }
+        tokio::time::sleep(AUTOSAVE_CHECK_INTERVAL).await;
+    }
+}
+
+async fn remove_expired_revisions(service: &Service) {
+    let (database, environment) = (service.database(), service.environment());
+    let retention = service.settings().revision_retention;
+    loop {
+        let removed =
+            content_pieces::remove_expired_revisions(database, environment, retention).await;
+        if let Err(error) = removed {
+            tracing::warn!(%error, "expired revisions could not be removed");
+        }
+        tokio::time::sleep(REVISION_CHECK_INTERVAL).await;
+    }
 }
 
 async fn delete_expired_periodically(service: &Service) {

@@ -2,6 +2,7 @@
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
+use galley_domain::revision::Origin;
 use galley_domain::{Actor, ContentGroupId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, content_groups as groups};
@@ -25,6 +26,8 @@ pub struct Scope {
     pub sees_pieces: bool,
     /// The author of changes.
     pub author: Actor,
+    /// The entry point of changes.
+    pub origin: Origin,
 }
 
 impl Scope {
@@ -36,6 +39,7 @@ impl Scope {
             hides_emails: false,
             sees_pieces: true,
             author: Actor::System,
+            origin: Origin::Api,
         }
     }
 
@@ -47,6 +51,7 @@ impl Scope {
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
             sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),
             author: Actor::Token { token: token.token, member: token.member },
+            origin: Origin::Api,
         }
     }
 

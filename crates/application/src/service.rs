@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galley_delivery::{SenderTimeouts, WebhookSender};
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::revision_retention::RevisionRetention;
 use galley_mail::Mailer;
 use galley_storage::Database;
 use tokio::sync::watch;
@@ -23,6 +24,8 @@ pub struct ServiceSettings {
     pub public_url: String,
     /// The name of this process among those that serve the same database.
     pub node: String,
+    /// The time for which revisions are kept.
+    pub revision_retention: RevisionRetention,
 }
 
 /// The running service without HTTP: the database, and the resources of workers. Clones share it.

@@ -12,6 +12,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use galley_application::default_limits;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
+use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
 use galley_mail::{FromAddress, Mailer, Outbox, Smtp};
 use galley_storage::DatabaseUrl;
@@ -103,6 +104,14 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
     #[arg(default_value_t = 0)]
     pub rate_limit: u32,
+    /// Keep all revisions of pieces for this many days
+    #[arg(long, global = true, env = "GALLEY_REVISION_RETENTION", value_name = "DAYS")]
+    #[arg(default_value_t = RevisionRetention::default().all_days)]
+    revision_retention: u32,
+    /// Keep the last revision of each day for this many days
+    #[arg(long, global = true, env = "GALLEY_REVISION_RETENTION_DAILY", value_name = "DAYS")]
+    #[arg(default_value_t = RevisionRetention::default().daily_days)]
+    revision_retention_daily: u32,
     /// Limit a workspace to this many invites per hour; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
     #[arg(default_value_t = default_limits::INVITES_PER_HOUR)]
@@ -315,6 +324,14 @@ impl Settings {
                 "the database URL must start with postgres://; for SQLite omit it and set the data \
                  directory"
             ),
+        }
+    }
+
+    /// Returns the time for which revisions are kept.
+    pub fn revision_retention(&self) -> RevisionRetention {
+        RevisionRetention {
+            all_days: self.revision_retention,
+            daily_days: self.revision_retention_daily,
         }
     }
 

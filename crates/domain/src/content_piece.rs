@@ -1,8 +1,13 @@
 //! Content pieces: their fields, the rules of valid fields, the effect of an update, and the fields
 //! that a variant overrides.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
 use crate::actor::Actor;
 use crate::id::{ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceMemberId};
+use crate::named_enum;
 use crate::order_key::OrderKey;
 use crate::text::{Invalid, ShortText, WebReference, check_length, checked_text};
 use crate::time::Timestamp;
@@ -58,8 +63,8 @@ checked_text! {
     }
 }
 
-/// Declares the fields of a piece once, for [`ContentPieceFields`], [`ContentPieceChange`] and
-/// [`ContentPieceOverrides`]. A required field always has a value.
+/// Declares the fields of a piece once, for [`PieceField`], [`ContentPieceFields`],
+/// [`ContentPieceChange`] and [`ContentPieceOverrides`]. A required field always has a value.
 macro_rules! piece_fields {
     (@type required $type:ty) => { $type };
     (@type optional $type:ty) => { Option<$type> };
@@ -69,7 +74,21 @@ macro_rules! piece_fields {
     (@shown optional $override:expr, $own:expr) => { $override.or($own) };
     (@option required $value:expr) => { Some(&$value) };
     (@option optional $value:expr) => { $value.as_ref() };
-    ($($(#[$doc:meta])* $field:ident: $mode:ident $type:ty,)*) => {
+    (@override required $value:expr) => { Some($value) };
+    (@override optional $value:expr) => { $value };
+    (@own required $value:expr) => { $value? };
+    (@own optional $value:expr) => { $value };
+    ($($(#[$doc:meta])* $field:ident ($case:ident $name:literal): $mode:ident $type:ty,)*) => {
+        named_enum! {
+            /// A field of a piece, or its content.
+            #[derive(PartialOrd, Ord)]
+            pub enum PieceField {
+                $($(#[$doc])* $case = $name,)*
+                /// The content.
+                Content = "content",
+            }
+        }
+
         /// The fields of a piece, without its content.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct ContentPieceFields {
@@ -108,6 +127,15 @@ macro_rules! piece_fields {
             }
         }
 
+        impl ContentPieceChange {
+            /// Returns the change of `fields` to their values in `overrides`.
+            pub fn to(overrides: ContentPieceOverrides, fields: &[PieceField]) -> Self {
+                Self {$(
+                    $field: fields.contains(&PieceField::$case).then_some(overrides.$field),
+                )*}
+            }
+        }
+
         impl ContentPieceOverrides {
             /// Returns these overrides of `piece` with `change` applied.
             ///
@@ -123,35 +151,132 @@ macro_rules! piece_fields {
                     ),
                 )*}
             }
+
+            /// Returns these overrides with exactly the values of `change`.
+            #[must_use]
+            pub fn set(self, change: ContentPieceChange) -> Self {
+                Self {$($field: change.$field.unwrap_or(self.$field),)*}
+            }
+
+            /// Adds the fields that differ from those of `other`.
+            pub fn push_differences(&self, other: &Self, fields: &mut Vec<PieceField>) {
+                $(if self.$field != other.$field { fields.push(PieceField::$case); })*
+            }
+
+            /// Returns the override of a field as a text, or `None` if there is none.
+            pub fn text(&self, field: PieceField) -> Option<Cow<'_, str>> {
+                match field {
+                    $(PieceField::$case => self.$field.as_ref().map(FieldText::to_text),)*
+                    PieceField::Content => None,
+                }
+            }
+
+            /// Sets the override of a field to the value of a text. The content is not set.
+            pub fn set_text(
+                &mut self,
+                field: PieceField,
+                text: Option<&str>,
+            ) -> Result<(), MalformedField> {
+                match field {
+                    $(PieceField::$case => {
+                        self.$field = text.map(FieldText::from_text).transpose()?;
+                    })*
+                    PieceField::Content => {}
+                }
+                Ok(())
+            }
+
+            /// Returns the fields with these values, or `None` if a required one is missing.
+            pub fn into_fields(self) -> Option<ContentPieceFields> {
+                Some(ContentPieceFields {
+                    $($field: piece_fields!(@own $mode self.$field),)*
+                })
+            }
+        }
+
+        impl From<ContentPieceFields> for ContentPieceOverrides {
+            fn from(fields: ContentPieceFields) -> Self {
+                Self {$($field: piece_fields!(@override $mode fields.$field),)*}
+            }
         }
     };
 }
 
 piece_fields! {
     /// A date chosen by the author.
-    date: optional Timestamp,
+    date (Date "date"): optional Timestamp,
     /// The title.
-    title: required Title,
+    title (Title "title"): required Title,
     /// The description, in HTML.
-    description: optional Description,
+    description (Description "description"): optional Description,
     /// The name in URLs.
-    slug: required Slug,
+    slug (Slug "slug"): required Slug,
     /// The URL of the cover image.
-    cover_url: optional WebReference,
+    cover_url (CoverUrl "coverUrl"): optional WebReference,
     /// The alternative text of the cover image.
-    cover_alt: optional ShortText,
+    cover_alt (CoverAlt "coverAlt"): optional ShortText,
     /// The display width of the cover image.
-    cover_width: optional ShortText,
+    cover_width (CoverWidth "coverWidth"): optional ShortText,
     /// The canonical URL of the published piece.
-    canonical_link: optional WebReference,
+    canonical_link (CanonicalLink "canonicalLink"): optional WebReference,
     /// The name of the file that the piece was imported from or is exported to.
-    filename: optional ShortText,
+    filename (Filename "filename"): optional ShortText,
     /// JSON data of the client.
-    custom_data: optional CustomData,
+    custom_data (CustomData "customData"): optional CustomData,
     /// The tags, in the given order, without duplicates.
-    tags: required Vec<TagId>,
+    tags (Tags "tags"): required Vec<TagId>,
     /// The members who work on it, in the given order, without duplicates.
-    members: required Vec<WorkspaceMemberId>,
+    members (Members "members"): required Vec<WorkspaceMemberId>,
+}
+
+/// The error for a text that is no value of its field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a value of this field")]
+pub struct MalformedField;
+
+/// A value of a field as a text, in the form that revisions store.
+trait FieldText: Sized {
+    fn to_text(&self) -> Cow<'_, str>;
+    fn from_text(text: &str) -> Result<Self, MalformedField>;
+}
+
+macro_rules! field_texts {
+    ($($type:ty),* $(,)?) => {$(
+        impl FieldText for $type {
+            fn to_text(&self) -> Cow<'_, str> {
+                Cow::Borrowed(self.as_str())
+            }
+
+            fn from_text(text: &str) -> Result<Self, MalformedField> {
+                Ok(Self::from_stored(text))
+            }
+        }
+    )*};
+}
+
+field_texts!(Title, Description, Slug, CustomData, ShortText, WebReference);
+
+/// Milliseconds.
+impl FieldText for Timestamp {
+    fn to_text(&self) -> Cow<'_, str> {
+        Cow::Owned(self.ms().to_string())
+    }
+
+    fn from_text(text: &str) -> Result<Self, MalformedField> {
+        text.parse().map(Self::from_ms).map_err(|_| MalformedField)
+    }
+}
+
+/// Identifiers, separated by commas.
+impl<T: fmt::Display + FromStr> FieldText for Vec<T> {
+    fn to_text(&self) -> Cow<'_, str> {
+        Cow::Owned(self.iter().map(T::to_string).collect::<Vec<_>>().join(","))
+    }
+
+    fn from_text(text: &str) -> Result<Self, MalformedField> {
+        let items = text.split(',').filter(|item| !item.is_empty());
+        items.map(|item| item.parse().map_err(|_| MalformedField)).collect()
+    }
 }
 
 fn replaced<T: PartialEq>(
@@ -191,9 +316,17 @@ pub struct ContentPiece {
     pub created_by: Option<Actor>,
     /// The author of its last change, if it is known.
     pub updated_by: Option<Actor>,
+    /// The number of its latest revision that is recorded: 0 after a creation whose revision is
+    /// not, and `None` for a piece from before revisions.
+    pub revision: Option<i64>,
 }
 
 impl ContentPiece {
+    /// Returns true if revisions are recorded, from the first one on.
+    pub fn has_revisions(&self) -> bool {
+        self.revision.is_some_and(|number| number > 0)
+    }
+
     /// Returns this piece with the overrides of a variant applied.
     #[must_use]
     pub fn with_overrides(self, by: ContentPieceOverrides) -> Self {
@@ -279,6 +412,29 @@ mod tests {
         let shown = piece.clone().with_overrides(some.clone());
         assert_eq!((shown.title.as_str(), shown.tags.len()), ("Titel", 0));
         assert_eq!(some.clone().changed(&piece, whole(shown)), some);
+    }
+
+    #[test]
+    fn fields_are_read_back_from_their_texts() {
+        let piece = ContentPieceFields {
+            date: Some(Timestamp::from_ms(-7)),
+            custom_data: Some(CustomData::from_stored("{}")),
+            tags: vec![TagId::new(1), TagId::new(2)],
+            ..piece()
+        };
+        let mut read = ContentPieceOverrides::default();
+        assert_eq!(read.clone().into_fields(), None, "the title is required");
+        let written = ContentPieceOverrides::from(piece.clone());
+        for &field in PieceField::ALL {
+            read.set_text(field, written.text(field).as_deref()).unwrap();
+        }
+        assert_eq!(read, written);
+        assert_eq!(read.set_text(PieceField::Tags, Some("tag_1")), Err(MalformedField));
+        let mut fields = Vec::new();
+        let other = ContentPieceOverrides { title: None, tags: None, ..read.clone() };
+        read.push_differences(&other, &mut fields);
+        assert_eq!(fields, [PieceField::Title, PieceField::Tags]);
+        assert_eq!(other.set(ContentPieceChange::to(read, &fields)).into_fields(), Some(piece));
     }
 
     #[test]

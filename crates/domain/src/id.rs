@@ -156,6 +156,8 @@ identifiers! {
     ContentGroupId = "cg";
     /// Identifies a content piece.
     ContentPieceId = "cp";
+    /// Identifies a revision of a piece.
+    RevisionId = "rev";
     /// Identifies an event.
     EventId = "evt";
     /// Identifies an access token. It is not the token itself.
@@ -168,9 +170,39 @@ identifiers! {
     MailId = "mail";
 }
 
+impl RevisionId {
+    /// Returns the identifier of a revision: its number above the random bits of the piece's own
+    /// identifier. So it needs no column, and revisions of one piece sort by number.
+    pub const fn of(piece: ContentPieceId, number: i64) -> Self {
+        Self(((number.unsigned_abs() as u128) << RANDOM_BITS) | Self::random_bits(piece))
+    }
+
+    /// Returns the number of this revision, or `None` if it is not one of `piece`.
+    pub fn number_in(self, piece: ContentPieceId) -> Option<i64> {
+        let is_of_piece = self.0 & ((1 << RANDOM_BITS) - 1) == Self::random_bits(piece);
+        i64::try_from(self.0 >> RANDOM_BITS).ok().filter(|_| is_of_piece)
+    }
+
+    const fn random_bits(piece: ContentPieceId) -> u128 {
+        piece.0 & ((1 << RANDOM_BITS) - 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revision_has_its_number_in_its_piece_alone() {
+        let piece = ContentPieceId::new(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        for number in [1, 2, 0xffff_ffff_ffff] {
+            let id = RevisionId::of(piece, number);
+            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(id.number_in(piece), Some(number));
+            assert_eq!(id.number_in(ContentPieceId::new(piece.0 + 1)), None);
+        }
+        assert!(RevisionId::of(piece, 9) < RevisionId::of(piece, 10));
+    }
 
     #[test]
     fn identifiers_survive_a_round_trip_through_text() {

@@ -21,6 +21,8 @@ pub mod named_enum;
 pub mod order_key;
 pub mod people;
 pub mod permission;
+pub mod revision;
+pub mod revision_retention;
 pub mod role;
 pub mod tag;
 pub mod text;
@@ -31,8 +33,8 @@ pub mod workspace;
 
 pub use actor::Actor;
 pub use id::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RoleId, TagId, TokenId, UserId,
-    VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RevisionId, RoleId, TagId,
+    TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

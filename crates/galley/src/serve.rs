@@ -57,6 +57,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         webhook_addresses: settings.webhook_addresses(address)?,
         public_url: settings.public_url(address),
         node: node(address),
+        revision_retention: settings.revision_retention(),
         drain_delay: Duration::from_secs(settings.shutdown_delay),
         connection_limit: connections_max(),
     };

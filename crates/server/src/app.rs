@@ -10,6 +10,7 @@ use galley_application::secrets::SecretKey;
 use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
 use galley_domain::WorkspaceId;
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
 use galley_mail::Mailer;
 use galley_runtime::{CpuPool, Overloaded};
@@ -52,6 +53,8 @@ pub struct ServerLimits {
     pub public_url: String,
     /// The name of this node among those that serve the same database.
     pub node: String,
+    /// The time for which revisions are kept.
+    pub revision_retention: RevisionRetention,
     /// The time for which the service goes on serving after a stop signal, so that load balancers
     /// notice the stop first.
     pub drain_delay: Duration,
@@ -75,6 +78,7 @@ impl Default for ServerLimits {
             webhook_addresses: AddressPolicy::default(),
             public_url: String::new(),
             node: String::new(),
+            revision_retention: RevisionRetention::default(),
             drain_delay: Duration::ZERO,
             connection_limit: 10_000,
         }
@@ -131,6 +135,7 @@ impl App {
             webhook_addresses: limits.webhook_addresses.clone(),
             public_url: limits.public_url.clone(),
             node: limits.node.clone(),
+            revision_retention: limits.revision_retention,
         };
         let service = Service::new(database, environment, key, settings, mailer);
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());

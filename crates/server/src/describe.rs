@@ -39,6 +39,14 @@ pub(crate) struct HandlerFacts {
     pub(crate) if_match: bool,
 }
 
+impl HandlerFacts {
+    /// Returns the method that has the same responses. A POST that changes a resource, with
+    /// preconditions and preferences, responds as a PUT does.
+    pub(crate) fn effect<'m>(&self, method: &'m str) -> &'m str {
+        if method == "post" && self.prefer && self.if_match { "put" } else { method }
+    }
+}
+
 /// An argument of a handler.
 pub(crate) trait HandlerArgument {
     /// Adds the properties that follow from this argument.

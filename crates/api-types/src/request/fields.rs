@@ -195,7 +195,7 @@ impl FieldContext<'_> {
         FieldContext { path, fields: self.fields }
     }
 
-    pub(super) fn item(&mut self, index: usize) -> FieldContext<'_> {
+    pub(crate) fn item(&mut self, index: usize) -> FieldContext<'_> {
         self.within(Step::Item(index))
     }
 
@@ -211,7 +211,7 @@ impl FieldContext<'_> {
         self.reject(&Invalid::new("invalid_type", format!("must be {wanted}, not {found}")))
     }
 
-    pub(super) fn text(&mut self, value: Value) -> Parsed<String> {
+    pub(crate) fn text(&mut self, value: Value) -> Parsed<String> {
         match value {
             Value::String(text) => Ok(text),
             other => self.wrong_type("a string", &other),
@@ -219,7 +219,7 @@ impl FieldContext<'_> {
     }
 
     /// Returns the items of a list of at most `max`.
-    pub(super) fn items(&mut self, value: Value, max: usize, noun: &str) -> Parsed<Vec<Value>> {
+    pub(crate) fn items(&mut self, value: Value, max: usize, noun: &str) -> Parsed<Vec<Value>> {
         match value {
             Value::Array(items) if items.len() > max => self.reject(&Invalid::too_long(max, noun)),
             Value::Array(items) => Ok(items),

@@ -7,6 +7,7 @@ use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::revision::RevisionNote;
 use galley_domain::role::RoleName;
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
@@ -90,6 +91,7 @@ texts! {
     ExtensionName, true: ExtensionName::parse, up_to(100).pattern(Some(LINE));
     FullName: FullName::parse, schema_of::<schemas::FullName>();
     ContentFormat: |text| text.parse(), content_format();
+    RevisionNote, true: RevisionNote::parse, name();
     RoleName: RoleName::parse, name();
     ShortText: ShortText::parse, up_to(1_024);
     Slug: Slug::parse, up_to(512).min_length(Some(1)).pattern(Some(r"^[^\s\x00-\x1f\x7f-\x9f]+$"));

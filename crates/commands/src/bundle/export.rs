@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
-use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_domain::{ContentGroupId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
 use galley_storage::content_pieces::{PieceInView, View};
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
+use super::revisions::{self, PartStates};
 use crate::cli::ExportArguments;
 use crate::export::folder::{ExportFolder, ExportKind};
 use crate::out::{counted, escape_for_terminal, say};
@@ -42,7 +43,7 @@ pub(crate) async fn export(
     let mut folder = ExportFolder::open(&arguments.folder, ExportKind::Bundle, own)?;
     // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
-    write_manifest(&snapshot, workspace, &mut folder).await?;
+    let variants = write_manifest(&snapshot, workspace, &mut folder).await?;
     let bar = progress::bar("pieces", 0);
     let (mut count, mut after) = (0_u64, None);
     loop {
@@ -68,11 +69,14 @@ pub(crate) async fn export(
         after = Some(Sort { key: SortKey::CreatedAt, descending: false }.position(last));
         bar.inc_length(page.len() as u64);
         for (viewed, overrides, sources) in page {
+            let (id, content) = (viewed.0.id, viewed.1.as_deref().unwrap_or_default());
+            let states = PartStates::of(&viewed.0, content, &overrides);
+            let has_revisions = viewed.0.has_revisions();
             let piece = piece(viewed, overrides, sources)?;
-            let id = piece.id.to_string();
-            // Ids begin with the time, but their last characters are evenly distributed.
-            let shelf = &id[id.len() - 2..];
-            folder.write(&format!("pieces/{shelf}/{id}.json"), &text(&piece)?);
+            folder.write(&format!("pieces/{}/{id}.json", revisions::shelf(id)), &text(&piece)?);
+            if has_revisions {
+                revisions::export(&snapshot, workspace, id, states, &variants, &mut folder).await?;
+            }
             count += 1;
             bar.inc(1);
         }
@@ -95,12 +99,12 @@ fn text(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Writes the manifest and all resources except the pieces.
+/// Writes the manifest and all resources except the pieces. Returns the variants.
 async fn write_manifest(
     snapshot: &Snapshot,
     workspace: WorkspaceId,
     folder: &mut ExportFolder,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<VariantId>> {
     let read = async move |tx: &Tx<'_>| {
         let found = workspaces::find(tx, workspace).await?;
         let all = IdPage::default();
@@ -131,6 +135,7 @@ async fn write_manifest(
     folder.write("roles.json", &list::<format::BundleRole>(roles)?);
     folder.write("members.json", &list::<format::BundleMember>(members)?);
     folder.write("tags.json", &list::<format::BundleTag>(tags)?);
+    let variant_ids = variants.iter().map(|variant| variant.id).collect();
     folder.write("variants.json", &list::<format::BundleVariant>(variants)?);
     let groups = groups.into_iter().map(|(group, ancestor)| format::BundleGroup {
         id: group.id,
@@ -141,7 +146,7 @@ async fn write_manifest(
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);
     folder.write("webhooks.json", &list::<format::BundleWebhook>(webhooks)?);
-    Ok(())
+    Ok(variant_ids)
 }
 
 /// Returns the JSON text of a list of resources.

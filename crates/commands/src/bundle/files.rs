@@ -1,32 +1,32 @@
 //! Reading of a bundle's files.
 
-use std::collections::HashSet;
 use std::fs;
-use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use galley_application::operations::import_sources::NewSource;
-use galley_application::sanitize;
-use galley_content::{ContentLimits, Tree};
-use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
+use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::VariantRef;
+use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use walkdir::WalkDir;
 
 use super::format::{self};
+use super::revisions::{self, PartStates};
+use super::sanitize::{FILE_SIZE_LIMIT, description, references, sanitized_override, tree};
 use crate::export::folder;
 
-/// The size limit of a tree in bytes, as for one in a request.
-const TREE_SIZE_LIMIT: usize = 16 * 1024 * 1024;
-
-/// The size limit of a file.
-const FILE_SIZE_LIMIT: u64 = 64 * 1024 * 1024;
-
-/// A valid piece with its content, its overrides in variants, and its sources.
-pub(super) type BundledPiece = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
+/// A valid piece of a bundle.
+#[derive(Debug)]
+pub(super) struct BundledPiece {
+    pub(super) piece: ContentPiece,
+    pub(super) content: String,
+    /// Its overrides in variants.
+    pub(super) overrides: Vec<Override>,
+    pub(super) revisions: Vec<StoredRevision>,
+    pub(super) sources: Vec<NewSource>,
+}
 
 /// Returns the files of the pieces in a fixed order, and messages about missing ones.
 pub(super) fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
@@ -75,19 +75,17 @@ fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     })
 }
 
-pub(super) fn piece(path: &Path) -> Result<BundledPiece, String> {
+/// Reads a piece and its revisions from a bundle.
+pub(super) fn piece(bundle: &Path, path: &Path) -> Result<BundledPiece, String> {
     let mut read: format::BundlePiece = parse_file(path)?;
     read.description = description(read.description.take())?;
     read.tags = references("tags", read.tags)?;
     read.members = references("members", read.members)?;
     let content = tree("content", &read.content)?;
     let mut overrides = Vec::new();
-    for (variant, mut one) in std::mem::take(&mut read.variants) {
-        one.description = description(one.description.take())?;
-        one.tags = one.tags.map(|tags| references("tags", tags)).transpose()?;
-        one.members = one.members.map(|members| references("members", members)).transpose()?;
-        let content = one.content.as_ref().map(|value| tree("content", value)).transpose()?;
-        overrides.push((variant, one.into_overrides(), content));
+    for (variant, one) in std::mem::take(&mut read.variants) {
+        let (fields, content) = sanitized_override(one)?;
+        overrides.push((variant, fields, content));
     }
     let sources = std::mem::take(&mut read.sources).into_iter().map(|one| {
         let format::NotedSource { variant, source_hash, imported_hash } = one;
@@ -108,32 +106,11 @@ pub(super) fn piece(path: &Path) -> Result<BundledPiece, String> {
         updated_by: read.updated_by,
         // The restore finds them by the overrides.
         variants: Vec::new(),
+        // The restore takes it from the revisions.
+        revision: None,
         fields: read.into_fields(),
     };
-    Ok((piece, content, overrides, sources))
-}
-
-/// Removes unsafe HTML from a description: the file may come from any source.
-fn description(given: Option<Description>) -> Result<Option<Description>, String> {
-    let clean = |text: Description| sanitize::description(text.into());
-    given.map(clean).transpose().map_err(|invalid| format!(": description {invalid}"))
-}
-
-/// Returns the ids in the given order without duplicates.
-fn references<T: Copy + Eq + Hash>(name: &str, ids: Vec<T>) -> Result<Vec<T>, String> {
-    let mut seen = HashSet::new();
-    let ids: Vec<T> = ids.into_iter().filter(|&id| seen.insert(id)).collect();
-    if ids.len() > REFERENCES_MAX {
-        return Err(format!(": {name} must have at most {REFERENCES_MAX} items"));
-    }
-    Ok(ids)
-}
-
-/// Returns the tree that the service would produce from the same content.
-fn tree(name: &str, value: &Value) -> Result<String, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!(": {name}: {error}");
-    let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;
-    let made = Tree::from_html(&given.to_html(), &ContentLimits::default());
-    let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_SIZE_LIMIT);
-    made.ok_or_else(|| format!(": {name}: exceeds {TREE_SIZE_LIMIT} bytes"))
+    let states = PartStates::of(&piece, &content, &overrides);
+    let revisions = revisions::read(bundle, piece.id, states)?;
+    Ok(BundledPiece { piece, content, overrides, revisions, sources })
 }

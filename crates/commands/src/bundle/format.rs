@@ -10,6 +10,7 @@ use galley_domain::content_piece::{
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::revision::RevisionNote;
 use galley_domain::role::{Role, RoleName};
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
@@ -167,6 +168,23 @@ bundle_types! {
         /// The sources that it was imported from.
         #[serde(default)]
         sources: Vec<NotedSource> = "Vec::is_empty",
+    }
+
+    /// A change of a piece, or of its overrides in a variant.
+    BundleRevision {
+        number: i64,
+        variant: Option<VariantId> = "Option::is_none",
+        created_at: Timestamp,
+        created_by: Option<Actor> = "Option::is_none",
+        origin: String,
+        fields: Vec<String>,
+        note: Option<RevisionNote> = "Option::is_none",
+        /// True if it is kept for the states of other revisions only.
+        #[serde(default)]
+        hidden: bool = "std::ops::Not::not",
+        /// The values of the fields before the change. Those without a value are omitted.
+        #[serde(default)]
+        before: BundleOverride,
     }
 
     /// The source of a piece, or of a piece in a variant.

@@ -10,6 +10,8 @@ mod files;
 mod format;
 pub(crate) mod manifest;
 mod restore;
+mod revisions;
+mod sanitize;
 mod workspace_manifest;
 
 pub(crate) use export::export;

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use galley_application::operations::content_pieces::{self, RestoredPiece};
 use galley_application::operations::import_sources::{self};
-use galley_application::operations::{content_pieces, restored_version};
+use galley_application::operations::restored_version;
 use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
@@ -68,7 +69,7 @@ pub(crate) async fn restore(
     for some in files.chunks(BATCH) {
         let (mut read, mut names) = (Vec::new(), Vec::new());
         for path in some {
-            match piece(path) {
+            match piece(folder, path) {
                 Ok(one) => {
                     read.push(one);
                     names.push(path);
@@ -168,18 +169,17 @@ impl RestoreReport {
                 (Arc::clone(&read), environment.clone(), scope.clone());
             let write = async move |tx: &WriteTx<'_>| {
                 let mut restored = 0;
-                for (piece, content, overrides, sources) in &read[some.clone()] {
-                    let is_new = content_pieces::restore(
-                        tx,
-                        &environment,
-                        &scope,
-                        piece,
-                        content,
-                        overrides,
-                    )
-                    .await?;
+                for one in &read[some.clone()] {
+                    let restored_piece = RestoredPiece {
+                        piece: &one.piece,
+                        content: &one.content,
+                        overrides: &one.overrides,
+                        revisions: &one.revisions,
+                    };
+                    let is_new =
+                        content_pieces::restore(tx, &environment, &scope, restored_piece).await?;
                     if is_new {
-                        import_sources::save_in(tx, &scope, sources).await?;
+                        import_sources::save_in(tx, &scope, &one.sources).await?;
                         restored += 1;
                     }
                 }

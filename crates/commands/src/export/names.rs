@@ -94,7 +94,8 @@ fn has_markdown_extension(text: &str) -> bool {
 
 /// Returns true if a text can be the path of a file that an export wrote.
 pub(super) fn is_exported_path(text: &str) -> bool {
-    let is_of_bundle = text.rsplit_once('.').is_some_and(|(_, extension)| extension == "json");
+    let is_of_bundle =
+        text.rsplit_once('.').is_some_and(|(_, end)| ["json", "jsonl"].contains(&end));
     stays_in_folder(text) && (has_markdown_extension(text) || is_of_bundle)
 }
 

@@ -16,6 +16,7 @@ use galley_domain::content_piece::{
     ContentPiece, ContentPieceChange, ContentPieceFields, CustomData, Description,
 };
 use galley_domain::import_source::SourceHash;
+use galley_domain::revision::Origin;
 use galley_domain::tag::Color;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
@@ -58,7 +59,8 @@ impl DatabaseDestination {
         let database = store::open_existing(settings, &environment).await?;
         let workspace = store::workspace(&database, workspace).await?;
         let is_served = database.is_served().await?;
-        Ok(Self { database, environment, scope: Scope::whole(workspace), is_served })
+        let scope = Scope { origin: Origin::Import, ..Scope::whole(workspace) };
+        Ok(Self { database, environment, scope, is_served })
     }
 
     async fn write_in_transaction(
@@ -349,7 +351,7 @@ impl Batch {
                     WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
                 }
                 Task::Update { id, version, group } => {
-                    self.update(tx, one, *id, version.as_deref(), *group).await?
+                    Box::pin(self.update(tx, one, *id, version.as_deref(), *group)).await?
                 }
                 Task::Record { id } => {
                     WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
@@ -403,12 +405,11 @@ impl Batch {
             .map_or(VersionPrecondition::Any, |version| VersionPrecondition::OneOf(vec![version]));
         let tags = self.tags(tx, one).await?;
         let update = ContentPieceUpdate {
-            id,
             variant: one.variant.clone().map(VariantRef::Key),
             change: change(&one.document, tags),
             content_group_id: group,
-            reference_id: None,
             content: Some(Some(one.document.content.clone())),
+            ..ContentPieceUpdate::of(id)
         };
         let (environment, scope) = (&self.environment, &self.scope);
         let after = content_pieces::update_in(tx, environment, scope, &update, &expected).await?;

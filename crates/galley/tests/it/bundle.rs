@@ -132,6 +132,17 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
 }
 
+/// Changes a piece often, itself and in German.
+async fn revise(program: &Program, id: &Value) {
+    for change in 0..40 {
+        let variant = if change % 4 == 0 { json!("de") } else { Value::Null };
+        let change = json!({"id": id, "variant": variant, "title": format!("T {change}"),
+            "tags": [], "date": "2024-05-07", "customData": {"b": change % 3},
+            "content": format!("<p>Change <i>{change}</i></p>"), "note": "A note"});
+        send(program, Method::PUT, "/content-pieces", &change).await;
+    }
+}
+
 /// Returns the files and folders in a folder, recursively.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -163,6 +174,25 @@ async fn seen(program: &Program) -> Vec<String> {
         assert!(answer.status().is_success(), "{path}");
         seen.push(answer.text().await.unwrap());
     }
+    let pieces = program.get("/content-pieces/list?perPage=100").await;
+    for piece in pieces.as_array().unwrap() {
+        let id = piece["id"].as_str().unwrap();
+        let mut listed =
+            program.get(&format!("/content-pieces/revisions?id={id}&perPage=100")).await;
+        for revision in listed.as_array_mut().unwrap() {
+            // The sizes depend on the revisions that have all values.
+            revision.as_object_mut().unwrap().remove("size");
+            let path = format!(
+                "/content-pieces/revision?id={id}&variant=de&content=true&revision={}",
+                revision["id"].as_str().unwrap()
+            );
+            let answer = program.request(Method::GET, &path).send().await.unwrap();
+            assert!(answer.status().is_success(), "{path}");
+            let state = answer.text().await.unwrap();
+            seen.push(state.split(",\"revision\":").next().unwrap().to_owned());
+        }
+        seen.push(listed.to_string());
+    }
     seen
 }
 
@@ -170,6 +200,7 @@ async fn seen(program: &Program) -> Vec<String> {
 async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     let program = serve(&store);
     fill(&program, &store, 20).await;
+    revise(&program, &program.get("/content-pieces/list").await[0]["id"]).await;
     let folder = store.directory().join("bundle");
     let export = |store: &TestStore, folder: &Path| {
         let output = run(command(store).arg("export").arg(folder).args(["--format", "json"]));
@@ -317,6 +348,17 @@ async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
     change(1, "\"cg_", "\"cg_0");
     change(2, "\"href\": \"/x\"", "\"href\": \"javascript:alert(1)\"");
     change(3, "\"description\": \"<b>a</b>", "\"description\": \"<script>x</script><b>a</b>");
+    // Earlier values are validated, too.
+    let (name, _) = full[3];
+    let revisions = name.replace("pieces/", "revisions/").replace(".json", ".1.jsonl");
+    let safe = std::fs::read_to_string(folder.join(&revisions)).unwrap();
+    assert!(safe.contains("\"before\":{}"), "{safe}");
+    let unsafe_before = safe.replacen("\"fields\":[", "\"fields\":[\"description\",", 1).replacen(
+        "\"before\":{}",
+        "\"before\":{\"description\":\"<script>x</script><b>y</b>\"}",
+        1,
+    );
+    write(&folder.join(revisions), unsafe_before);
     let other = another(&store).await;
     let output = run(command(&other).arg("import").arg(&folder));
     assert_eq!(output.status.code(), Some(1));
@@ -369,6 +411,24 @@ async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
         assert!(!data_dir(&empty).exists(), "{name}");
         write(&path, text);
     }
+    let (name, _) = full[3];
+    let revisions = name.replace("pieces/", "revisions/").replace(".json", ".1.jsonl");
+    let valid = std::fs::read_to_string(folder.join(&revisions)).unwrap();
+    for (from, to, problem) in [
+        ("\"number\":2", "\"number\":9223372036854775807", "the numbers must be positive"),
+        ("\"number\":2", "\"number\":0", "the numbers must be positive"),
+        ("\"fields\":[", "\"fields\":[\"name\",", "fields must be one of"),
+        ("\"origin\":\"api\"", "\"origin\":\"x\"", "origin must be one of"),
+    ] {
+        assert!(valid.contains(from), "{valid}");
+        write(&folder.join(&revisions), valid.replacen(from, to, 1));
+        let empty = TestStore::sqlite();
+        let output = run(command(&empty).arg("import").arg(&folder));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let told = stderr(&output);
+        assert!(told.contains(&revisions) && told.contains(problem), "{told}");
+    }
+    write(&folder.join(&revisions), valid);
     let whole = std::fs::read_to_string(folder.join("members.json")).unwrap();
     write(
         &folder.join("members.json"),

@@ -248,6 +248,7 @@ async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], re
     let of_member =
         format!("content=true&memberId={}", pieces[0]["members"][0]["id"].as_str().unwrap());
     assert_eq!(program.pieces(&of_member).await, expected, "schema {version}");
+    assert_first_revision(&program, &expected[0], version).await;
     let group = program.group().await;
     let body = piece(&group, &format!("after-{version}"), "<p>new</p>");
     let made = program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
@@ -268,6 +269,24 @@ async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], re
         receiver.wait_for(before + 3).await;
         let deliveries = program.get("/webhooks/deliveries").await;
         assert_eq!(deliveries.as_array().unwrap().len(), 3, "schema {version}");
+    }
+}
+
+/// Checks that a piece from before revisions gets its first one with its next change.
+async fn assert_first_revision(program: &Program, before: &Value, version: usize) {
+    let id = before["id"].as_str().unwrap();
+    let path = format!("/content-pieces/revisions?id={id}");
+    let known = program.get(&path).await.as_array().unwrap().len();
+    let change = json!({"id": id, "title": "changed", "content": "<p>changed</p>"});
+    let put = program.request(Method::PUT, "/content-pieces").json(&change).send().await.unwrap();
+    assert_eq!(put.status(), StatusCode::NO_CONTENT, "schema {version}");
+    let listed = program.get(&path).await;
+    assert_eq!(listed.as_array().unwrap().len(), known + 1, "schema {version}");
+    let previous = listed[1]["id"].as_str().unwrap();
+    let path = format!("/content-pieces/revision?id={id}&revision={previous}&content=true");
+    let found = program.get(&path).await;
+    for field in ["title", "content", "members"] {
+        assert_eq!(found[field], before[field], "schema {version}");
     }
 }
 

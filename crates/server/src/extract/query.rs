@@ -138,9 +138,14 @@ impl Query {
 
     /// Parses the required `id`. A malformed one counts as an unknown resource.
     pub(crate) fn id<T: FromStr>(&mut self) -> RequestedId<T> {
-        let text = self.text("id");
+        self.named_id("id")
+    }
+
+    /// Parses a required identifier. A malformed one counts as an unknown resource.
+    pub(crate) fn named_id<T: FromStr>(&mut self, name: &str) -> RequestedId<T> {
+        let text = self.text(name);
         if text.is_none() && self.issues.is_empty() {
-            self.add_issue("id", &Invalid::new("required", "is required"));
+            self.add_issue(name, &Invalid::new("required", "is required"));
         }
         RequestedId(text.and_then(|text| text.parse().ok()))
     }

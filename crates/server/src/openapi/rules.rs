@@ -305,7 +305,7 @@ impl OperationContext<'_> {
                 answer.get_mut("content").and_then(|content| content.get_mut(JSON))
             {
                 self.add_example(body);
-                if self.method != "post" {
+                if self.facts.effect(self.method) != "post" {
                     remove_creation_only_fields(&mut body["example"]);
                 }
             }
@@ -315,7 +315,7 @@ impl OperationContext<'_> {
             answer["headers"] = self.headers(status, operation);
             answers.insert(status.clone(), answer);
         }
-        let writes = matches!(self.method, "put" | "delete");
+        let writes = matches!(self.facts.effect(self.method), "put" | "delete");
         if writes && (self.facts.prefer || answers.is_empty()) {
             self.add_bodyless_response(&mut answers, "204", operation);
         }
@@ -370,7 +370,7 @@ impl OperationContext<'_> {
     }
 
     fn describe(&self, status: &str) -> &'static str {
-        match (self.method, status) {
+        match (self.facts.effect(self.method), status) {
             ("get" | "post", "200") => "OK.",
             ("put", "200") => {
                 "With `Prefer: return=representation`: the resource in its new state."
@@ -394,7 +394,7 @@ impl OperationContext<'_> {
 
     fn headers(&self, status: &str, operation: &Value) -> Value {
         let mut names = vec!["X-Request-Id", "Cache-Control"];
-        match (self.method, status) {
+        match (self.facts.effect(self.method), status) {
             ("get", _) if self.is_private() => names.push("Vary"),
             ("get", _) => names.extend(["ETag", "Vary"]),
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
@@ -403,7 +403,7 @@ impl OperationContext<'_> {
             _ => {}
         }
         let limited = if self.facts.token { RATE_LIMIT_HEADERS } else { &[] };
-        let optional = match (self.method, status) {
+        let optional = match (self.facts.effect(self.method), status) {
             ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
             ("get", "200" | "304")
                 if has_parameter(operation, "cursor") || has_parameter(operation, "after") =>

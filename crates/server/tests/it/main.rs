@@ -47,6 +47,7 @@ mod request_pipeline;
 mod request_smuggling;
 mod response_cache;
 mod response_validation;
+mod revisions;
 mod roles;
 mod round_trip;
 mod secrets;

@@ -55,12 +55,12 @@ async fn a_list_takes_four_statements_or_five_in_a_variant_at_any_size(store: Te
     }
 }
 
-/// Removes statements of deliveries, mails and order keys, which run in the background.
+/// Removes statements of deliveries, mails, order keys and autosaves, which run in the background.
 pub(crate) fn without_background_statements(
     mut statements: BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {
     let is_background = |sql: &str| {
-        ["webhook_queues", "order_spreads", "FROM mails", "last_used_at_ms ="]
+        ["webhook_queues", "order_spreads", "FROM mails", "last_used_at_ms =", "event_due_at_ms <="]
             .iter()
             .any(|one| sql.contains(one))
     };

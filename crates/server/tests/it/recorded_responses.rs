@@ -42,7 +42,10 @@ async fn whole_responses_equal_the_recorded_ones(store: TestStore) {
     let service = Service::start(store).await;
     let (paths, _) = create_resources(&service).await;
     let mut by_resource = BTreeMap::<String, String>::new();
-    for path in paths.iter().map(String::as_str).chain(LISTS) {
+    let pieces = paths.iter().filter_map(|path| path.strip_prefix("/content-pieces?"));
+    let revisions: Vec<_> =
+        pieces.map(|piece| format!("/content-pieces/revisions?{piece}")).collect();
+    for path in paths.iter().chain(&revisions).map(String::as_str).chain(LISTS) {
         let response = service.get(path).await;
         let resource = path.split(['/', '?']).nth(1).unwrap();
         let text = by_resource.entry(resource.to_owned()).or_default();

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::content_group::{ContentGroupName, GroupPath};
-use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::content_piece::{CustomData, Description, PieceField, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::delivery::{DeliveryStatus, Lane};
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::import_source::SourceHash;
+use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::role::{BaseType, RoleName};
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
@@ -74,7 +75,7 @@ macro_rules! named {
     )*};
 }
 
-named!(Color, BaseType, EventType, DisabledReason, DeliveryStatus);
+named!(Color, BaseType, EventType, DisabledReason, DeliveryStatus, Origin);
 
 /// Stores texts. They were checked when they were written, so reading them takes no check.
 macro_rules! texts {
@@ -102,7 +103,7 @@ macro_rules! texts {
 texts! {
     Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
     RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
-    WorkspaceName, ContentGroupName
+    WorkspaceName, ContentGroupName, RevisionNote
 }
 
 /// Stores lists as comma-separated items.
@@ -144,6 +145,21 @@ impl Column for EventTypes {
         let Some(text) = row.opt_text(column)? else { return Ok(None) };
         let events = text.split(',').map(|name| name.parse().map_err(Error::corrupt));
         Ok(Some(Self::new(events.collect::<Result<Vec<_>>>()?)))
+    }
+}
+
+impl From<&Vec<PieceField>> for Value<'_> {
+    fn from(fields: &Vec<PieceField>) -> Self {
+        let names: Vec<&str> = fields.iter().map(|field| field.as_str()).collect();
+        names.join(",").into()
+    }
+}
+
+impl Column for Vec<PieceField> {
+    fn find(row: &Row<'_>, column: usize) -> Result<Option<Self>> {
+        let Some(text) = row.opt_text(column)? else { return Ok(None) };
+        let names = text.split(',').filter(|name| !name.is_empty());
+        names.map(|name| name.parse().map_err(Error::corrupt)).collect::<Result<_>>().map(Some)
     }
 }
 

@@ -54,6 +54,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     17 "piece actors" "0017_piece_actors.sql",
     18 "unique slugs" "0018_unique_slugs.sql",
     19 "custom data schemas" "0019_custom_data_schemas.sql",
+    20 "revisions" "0020_revisions.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -73,6 +73,18 @@ pub async fn of_piece(
     tx.query(&sql, params![workspace, piece], read).await
 }
 
+/// Finds the own content of a piece in a variant.
+pub async fn find_content(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    variant: VariantId,
+) -> Result<Option<String>> {
+    let sql = "SELECT tree FROM content_piece_variant_contents
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+    tx.find(sql, params![workspace, piece, variant], |row| row.get(0)).await
+}
+
 /// Returns the variants in which a piece overrides fields or its content, by id.
 pub async fn ids_of_piece(
     tx: &Tx<'_>,
@@ -128,42 +140,31 @@ fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value
     });
 }
 
-/// Stores a variant's own content, the JSON text of the tree, if it differs from the content shown
-/// before, the variant's own or the piece's. Returns true if it does.
+/// Stores a variant's own content, the JSON text of the tree.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: ContentPieceId,
     variant: VariantId,
     tree: &str,
-) -> Result<bool> {
-    // The comparison is part of the statement, so that no tree has to be read.
+) -> Result<()> {
     let sql = "INSERT INTO content_piece_variant_contents
-            (workspace_id, content_piece_id, variant_id, tree)
-        SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
-        FROM content_piece_contents c
-        LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
-            AND vc.content_piece_id = c.content_piece_id AND vc.variant_id = ?3
-        WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
+            (workspace_id, content_piece_id, variant_id, tree) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (workspace_id, content_piece_id, variant_id)
             DO UPDATE SET tree = excluded.tree";
-    Ok(tx
-        .execute(sql, params![workspace, piece, variant, tree], Affects::Piece(workspace, piece))
-        .await?
-        > 0)
+    let params = params![workspace, piece, variant, tree];
+    tx.change(sql, params, Affects::Piece(workspace, piece)).await
 }
 
-/// Deletes a variant's own content, so that the piece's is shown. Returns true if there was any.
+/// Deletes a variant's own content, so that the piece's is shown.
 pub async fn delete_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: ContentPieceId,
     variant: VariantId,
-) -> Result<bool> {
+) -> Result<()> {
     let sql = "DELETE FROM content_piece_variant_contents
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
-    Ok(tx
-        .execute(sql, params![workspace, piece, variant], Affects::Piece(workspace, piece))
-        .await?
-        > 0)
+    let params = params![workspace, piece, variant];
+    tx.change(sql, params, Affects::Piece(workspace, piece)).await
 }

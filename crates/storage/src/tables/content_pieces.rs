@@ -11,6 +11,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentGroupId, ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::content_piece_revisions::{self, LatestRevision, part_key};
 use crate::tables::{content_piece_references, content_piece_variants};
 
 macro_rules! columns {
@@ -20,7 +21,8 @@ macro_rules! columns {
              p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
              p.canonical_link, p.filename, ",
             $custom_data,
-            ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids, p.created_by, p.updated_by"
+            ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids, p.created_by, p.updated_by, \
+             p.revision"
         )
     };
 }
@@ -36,7 +38,7 @@ pub(crate) const COLUMNS: &str = columns!(
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after these.
-const COLUMNS_END: usize = 22;
+const COLUMNS_END: usize = 23;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let fields = read_row!(row, 6 => ContentPieceFields {
@@ -44,10 +46,10 @@ pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
         custom_data, tags, members,
     });
     let (placed_at, variants) = (row.get(18)?, row.get(19)?);
-    let (created_by, updated_by) = (row.get(20)?, row.get(21)?);
+    let (created_by, updated_by, revision) = (row.get(20)?, row.get(21)?, row.get(22)?);
     Ok(read_row!(row, 0 => ContentPiece {
         id, content_group_id, order, version, created_at, updated_at;
-        placed_at, variants, fields, created_by, updated_by
+        placed_at, variants, fields, created_by, updated_by, revision
     }))
 }
 
@@ -70,6 +72,21 @@ const PATH: &str = "(SELECT string_agg(g.ancestor_id, ',' ORDER BY g.depth DESC)
 /// A piece with the path to its group.
 pub type PieceWithPath = (ContentPiece, GroupPath);
 
+/// A piece that is locked for an update, with all that its next revision needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedPiece {
+    /// The piece.
+    pub piece: ContentPiece,
+    /// The path to its group.
+    pub path: GroupPath,
+    /// The latest revision.
+    pub latest: LatestRevision,
+    /// The content of the piece itself, if it was requested.
+    pub content: Option<String>,
+    /// The variant's own content, if it was requested and there is any.
+    pub variant_content: Option<String>,
+}
+
 /// Finds a piece for update, with the path to its group, and locks the piece until the transaction
 /// ends.
 pub async fn find_for_update(
@@ -77,16 +94,70 @@ pub async fn find_for_update(
     workspace: WorkspaceId,
     id: ContentPieceId,
 ) -> Result<Option<PieceWithPath>> {
-    if tx.is_shared() {
-        return find_if_unlocked(tx, workspace, id).await;
-    }
     let read = |row: &Row<'_>| Ok((read(row)?, row.get(COLUMNS_END)?));
+    find_locked(tx, workspace, id, "", &[], read).await
+}
+
+/// Like [`find_for_update`], for a change of the piece itself or of its overrides in `variant`. If
+/// `with_content` is set, the content is read, too.
+pub async fn find_for_revision(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    variant: Option<VariantId>,
+    with_content: bool,
+) -> Result<Option<LockedPiece>> {
+    let mut columns = format!(", {}", LatestRevision::SELECT);
+    if with_content {
+        columns.push_str(
+            ", (SELECT c.tree FROM content_piece_contents c
+                WHERE c.workspace_id = ?1 AND c.content_piece_id = p.id)",
+        );
+    }
+    if with_content && variant.is_some() {
+        columns.push_str(
+            ", (SELECT vc.tree FROM content_piece_variant_contents vc
+                WHERE vc.workspace_id = ?1 AND vc.content_piece_id = p.id AND vc.variant_id = ?3)",
+        );
+    }
+    let read = |row: &Row<'_>| {
+        let next = COLUMNS_END + 3;
+        Ok(LockedPiece {
+            piece: read(row)?,
+            path: row.get(COLUMNS_END)?,
+            latest: LatestRevision::read(row, COLUMNS_END + 2)?,
+            content: if with_content { row.get(next)? } else { None },
+            variant_content: match variant {
+                Some(_) if with_content => row.get(next + 1)?,
+                _ => None,
+            },
+        })
+    };
+    let part = [Value::from(part_key(variant))];
+    find_locked(tx, workspace, id, &columns, &part, read).await
+}
+
+/// Finds a piece, and locks it until the transaction ends. `columns` are selected after the path
+/// and a version; their parameters follow the workspace and the piece.
+async fn find_locked<T: HasVersion + Send>(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    columns: &str,
+    more: &[Value<'_>],
+    read: impl Fn(&Row<'_>) -> Result<T> + Send,
+) -> Result<Option<T>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    params.extend(more.iter().cloned());
+    if tx.is_shared() {
+        return find_if_unlocked(tx, &params, columns, read).await;
+    }
     let found = format!(
-        "SELECT {COLUMNS}, {PATH} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2"
+        "SELECT {COLUMNS}, {PATH}, p.version{columns} FROM content_pieces p
+         WHERE p.workspace_id = ?1 AND p.id = ?2"
     );
-    let key = params![workspace, id];
     if !tx.has_other_writers() {
-        return tx.find(&found, key, read).await;
+        return tx.find(&found, &params, read).await;
     }
     // The lock is a statement of its own, sent together with the read. A single statement that
     // waits for the lock would then read the other tables as they were before.
@@ -95,8 +166,30 @@ pub async fn find_for_update(
         tx.for_update()
     );
     tx.prepare(&lock).await?;
-    let (_, found) = try_join(tx.exists(&lock, key), tx.find(&found, key, read)).await?;
+    let key = params![workspace, id];
+    let (_, found) = try_join(tx.exists(&lock, key), tx.find(&found, &params, read)).await?;
     Ok(found)
+}
+
+/// The version of the piece as the statement's snapshot has it.
+const VERSION: &str =
+    "(SELECT q.version FROM content_pieces q WHERE q.workspace_id = ?1 AND q.id = ?2)";
+
+/// A row that contains a piece.
+trait HasVersion {
+    fn version(&self) -> i64;
+}
+
+impl HasVersion for PieceWithPath {
+    fn version(&self) -> i64 {
+        self.0.version
+    }
+}
+
+impl HasVersion for LockedPiece {
+    fn version(&self) -> i64 {
+        self.piece.version
+    }
 }
 
 /// Finds a piece and locks it for a write of a group. If another transaction has locked it, or has
@@ -104,23 +197,20 @@ pub async fn find_for_update(
 ///
 /// The version as the statement's snapshot has it reveals such a change: only the locked row itself
 /// is then read anew.
-async fn find_if_unlocked(
+async fn find_if_unlocked<T: HasVersion + Send>(
     tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: ContentPieceId,
-) -> Result<Option<PieceWithPath>> {
+    params: &[Value<'_>],
+    columns: &str,
+    read: impl Fn(&Row<'_>) -> Result<T> + Send,
+) -> Result<Option<T>> {
     let sql = format!(
-        "SELECT {COLUMNS}, {PATH},
-            (SELECT q.version FROM content_pieces q WHERE q.workspace_id = ?1 AND q.id = ?2)
+        "SELECT {COLUMNS}, {PATH}, {VERSION}{columns}
          FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2{}",
         tx.for_update_skip_locked()
     );
-    let read = |row: &Row<'_>| {
-        let piece = (read(row)?, row.get(COLUMNS_END)?);
-        Ok((piece, row.get::<Option<i64>>(COLUMNS_END + 1)?))
-    };
-    match tx.find(&sql, params![workspace, id], read).await? {
-        Some((piece, version)) if version == Some(piece.0.version) => Ok(Some(piece)),
+    let read = move |row: &Row<'_>| Ok((read(row)?, row.get::<Option<i64>>(COLUMNS_END + 1)?));
+    match tx.find(&sql, params, read).await? {
+        Some((found, version)) if version == Some(found.version()) => Ok(Some(found)),
         _ => tx.leave_group().map(|()| None),
     }
 }
@@ -269,9 +359,9 @@ pub async fn insert(
     let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
             canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, updated_by,
-            created_at_ms, created_by)
+            revision, created_at_ms, created_by)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20, ?21, ?22)";
+            ?19, ?20, ?21, ?22, ?23)";
     tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
     let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
         VALUES (?1, ?2, ?3)";
@@ -352,20 +442,23 @@ pub async fn find_content(
     tx.find(sql, params![workspace, id, variant], |row| row.get(0)).await
 }
 
-/// Updates the content. Returns true if it differs from the stored content.
+/// Updates the content.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
     tree: &str,
-) -> Result<bool> {
+) -> Result<()> {
     let sql = "UPDATE content_piece_contents SET tree = ?3
-        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND tree <> ?3";
-    Ok(tx.execute(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await? > 0)
+        WHERE workspace_id = ?1 AND content_piece_id = ?2";
+    tx.change(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await
 }
 
 /// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    if piece.has_revisions() {
+        content_piece_revisions::delete_of_piece(tx, workspace, piece.id).await?;
+    }
     content_piece_references::delete(tx, workspace, piece).await?;
     let sql =
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
@@ -416,7 +509,7 @@ pub async fn has_more_than(
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].
-const UPDATABLE_COLUMNS: [&str; 18] = [
+const UPDATABLE_COLUMNS: [&str; 19] = [
     "content_group_id",
     "order_key",
     "version",
@@ -435,6 +528,7 @@ const UPDATABLE_COLUMNS: [&str; 18] = [
     "placed_at_ms",
     "variant_ids",
     "updated_by",
+    "revision",
 ];
 
 /// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
@@ -449,6 +543,6 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
         &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
         &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
-        &fields.members, piece.placed_at, &piece.variants, piece.updated_by
+        &fields.members, piece.placed_at, &piece.variants, piece.updated_by, piece.revision
     });
 }

@@ -81,6 +81,7 @@ impl OpenStore {
             order: OrderKey::between(after, None, MovingNeighbour::Before, 5),
             placed_at: NOW,
             variants: Vec::new(),
+            revision: None,
             fields: ContentPieceFields {
                 date: Some(NOW),
                 title: Title::parse("Title").unwrap(),

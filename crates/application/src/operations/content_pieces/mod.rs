@@ -5,12 +5,16 @@ mod in_transaction;
 mod list;
 mod missing_references;
 mod order_keys;
+mod piece_view;
+mod restore_revision;
+mod revision_reads;
+mod revision_retention;
+mod revisions;
 pub(super) mod unique_slugs;
+mod update;
 
-use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::Step;
 use galley_domain::ContentPieceId;
-use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantRef;
 use galley_storage::content_pieces::{self, View};
 use galley_storage::{Tx, WriteKey, WriteTx};
@@ -19,6 +23,14 @@ pub use list::{PageStart, PieceListRequest, PiecePage, list};
 pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
+pub use piece_view::PieceView;
+pub use restore_revision::{
+    NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
+};
+pub use revision_reads::*;
+pub use revision_retention::remove_expired_revisions;
+pub use revisions::raise_due_events;
+pub use update::*;
 
 use crate::caller::Caller;
 use crate::custom_data_schema::WorkBudget;
@@ -140,15 +152,6 @@ pub async fn delete(
 /// Returns the key of writes that change a piece.
 fn key_of(id: ContentPieceId) -> WriteKey {
     WriteKey::of(("content piece", id))
-}
-
-/// A piece as seen in a variant, with the rows that it refers to.
-#[derive(Debug)]
-pub struct PieceView {
-    /// The piece, and its content if it was requested.
-    pub piece: (ContentPiece, Option<String>),
-    /// The tags and members.
-    pub referenced: ReferencedResources,
 }
 
 /// Returns a piece in the caller's scope, as seen in the variant. `view` has the parts to read.

@@ -3,10 +3,12 @@
 pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod create_several;
+pub(crate) mod diff;
 pub(crate) mod format;
 mod id_filter;
 mod input;
 pub(crate) mod list;
+pub(crate) mod revisions;
 pub(crate) mod sources;
 pub(crate) mod update;
 

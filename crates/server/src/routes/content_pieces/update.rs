@@ -8,6 +8,7 @@ use galley_application::content_input::{ContentInput, ConvertedContent};
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate};
 use galley_application::{Caller, Error};
 use galley_domain::content_piece::ContentPieceChange;
+use galley_domain::revision::RevisionNote;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use serde_json::value::RawValue;
@@ -71,6 +72,9 @@ pub(crate) async fn handle(
         content_group_id: change.content_group_id,
         reference_id: change.reference_id,
         content,
+        is_exact: false,
+        is_autosave: change.is_autosave,
+        note: change.note,
     };
     if is_dry {
         let content = content_pieces::update_dry(actor.caller(), update, expected).await?;
@@ -131,6 +135,8 @@ struct ParsedPieceChange {
     content_group_id: Option<ContentGroupId>,
     reference_id: Option<Option<ContentPieceId>>,
     content: Option<Option<PieceContent>>,
+    is_autosave: bool,
+    note: Option<RevisionNote>,
 }
 
 fn read(body: JsonBody, size_limit: usize) -> ParsedPieceUpdate {
@@ -149,6 +155,8 @@ fn read(body: JsonBody, size_limit: usize) -> ParsedPieceUpdate {
         Some(html) => input::description(&mut fields, html).map(Some),
         None => Ok(None),
     });
+    let autosave = fields.replacement::<bool>("autosave");
+    let note = fields.optional::<RevisionNote>("note");
     let piece = PieceFieldsChange::parse(&mut fields);
     let change = piece.and_then(|piece| {
         Ok(ParsedPieceChange {
@@ -169,6 +177,8 @@ fn read(body: JsonBody, size_limit: usize) -> ParsedPieceUpdate {
             content_group_id: piece.content_group_id,
             reference_id: piece.reference_id,
             content: content?,
+            is_autosave: autosave?.unwrap_or(false),
+            note: note?,
         })
     });
     let variant = variant.map(|name| name.map(|name| RequestedId::new(name.parse().ok())));

@@ -93,6 +93,20 @@ const OTHERS: &str = r#"
         {"id":"$tag","variant":"de"} -> 404 not_found
         {"id":"$piece","variant":1} -> variant
         {"id":"$piece","referenceId":"$piece"} -> referenceId
+        {"id":"$piece","autosave":"yes","note":1} -> autosave note
+        {"id":"$piece","autosave":null} -> autosave
+        {"id":"$piece","note":"a\nb"} -> note
+        {"id":"$piece","note":"$x*256"} -> note
+    PUT /content-pieces/revision
+        {} -> id revision
+        {"id":"$piece","revision":1,"note":[]} -> revision note
+        {"id":"$piece","revision":"x"} -> 404 not_found
+        {"id":"$piece","revision":"$tag","note":"x"} -> 404 not_found
+    POST /content-pieces/restore
+        {} -> id revision
+        {"id":"$piece","revision":"x","fields":[]} -> fields
+        {"id":"$piece","revision":"x","fields":["title","name",1]} -> fields[1] fields[2]
+        {"id":"$piece","revision":"x"} -> 404 not_found
     GET /content-pieces
         -> id
         ?id= -> id
@@ -101,6 +115,13 @@ const OTHERS: &str = r#"
         ?content=x -> id content
         ?variant=de -> id
         ?id=x&fields=titel -> fields
+        /revisions -> id
+        /revisions?id=x&lastId=1 -> lastId
+        /revisions?id=x&perPage=0 -> perPage
+        /revision?id=x -> revision
+        /revision?id=x&revision=a&revision=b -> revision
+        /diff?id=x&from=y -> to
+        /diff?id=x&from=y&to=z&format=xml -> format
         /list?page=-1 -> page
         /list?page=1.5 -> page
         /list?page=1e3 -> page

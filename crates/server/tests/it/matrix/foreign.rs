@@ -39,6 +39,18 @@ GET /content-pieces/list?contentGroupId=$own_group,$group
 GET /webhooks/deliveries?eventId=$event
 GET /content-pieces?id=$piece&content=true
 GET /content-pieces?id=$own_piece&variant=$variant
+GET /content-pieces/revisions?id=$piece
+GET /content-pieces/revisions?id=$own_piece&variant=$variant
+GET /content-pieces/revision?id=$piece&revision=$revision
+GET /content-pieces/revision?id=$own_piece&revision=$revision
+GET /content-pieces/diff?id=$piece&from=$revision&to=$revision
+GET /content-pieces/diff?id=$own_piece&from=$revision&to=$revision
+GET /content-pieces/revision?id=$own_piece&revision=$own_revision&variant=$variant
+GET /content-pieces/diff?id=$own_piece&from=$own_revision&to=$own_revision&variant=$variant
+PUT /content-pieces/revision {"id":"$piece","revision":"$revision","note":"x"}
+PUT /content-pieces/revision {"id":"$own_piece","revision":"$revision","note":"x"}
+POST /content-pieces/restore {"id":"$piece","revision":"$revision"}
+POST /content-pieces/restore {"id":"$own_piece","revision":"$revision"}
 GET /content-pieces/list?variant=$variant
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
@@ -119,6 +131,9 @@ async fn add_foreign_ids(ids: &mut Placeholders, service: &Service, other: &Test
     ] {
         ids.add(name, service.create_as(&other.token, path, &body).await);
     }
+    let revisions = format!("/content-pieces/revisions?id={}", ids.get("piece"));
+    let listed = service.send_as(&other.token, Method::GET, &revisions, None).await;
+    ids.add("revision", listed.column("id").remove(0));
     ids.add("group", &other.group);
     ids.add("member", other.made.member.to_string());
     ids.add("workspace", other.made.workspace.to_string());
@@ -146,6 +161,10 @@ async fn add_own_ids(ids: &mut Placeholders, service: &Service) -> Vec<String> {
         ids.add(name, &id);
         kept.push(id);
     }
+    let revisions = format!("/content-pieces/revisions?id={}", ids.get("own_piece"));
+    let revision = service.get(&revisions).await.column("id").remove(0);
+    ids.add("own_revision", &revision);
+    kept.push(revision);
     ids.add("own_group", &service.home.group);
     let member = service.home.made.member.to_string();
     ids.add("own_member", &member);

@@ -19,6 +19,11 @@ const ROWS: &str = "
     POST   /content-pieces/convert               contentPieces:read         200 200 200 200 200
     DELETE /content-pieces                       contentPieces:write        204 204 404 204 404
     GET    /content-pieces/list                  contentPieces:read         200 200 200 200 404
+    GET    /content-pieces/revisions             contentPieces:read         200 200 404 200 404
+    GET    /content-pieces/revision              contentPieces:read         200 200 404 200 404
+    PUT    /content-pieces/revision              contentPieces:write        204 204 404 204 404
+    GET    /content-pieces/diff                  contentPieces:read         200 200 404 200 404
+    POST   /content-pieces/restore               contentPieces:write        204 204 404 204 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
     PUT    /content-pieces/sources               contentPieces:write        204 204 400 204 400
     GET    /content-groups                       contentGroups:read         200 200 404 200 404

@@ -147,6 +147,13 @@ async fn target_on_other_resource(
             let query = format!("contentGroupId={group}&variant={variant}");
             TargetRequest::without_body(format!("{route}?{query}"))
         }
+        (
+            _,
+            "/content-pieces/revisions"
+            | "/content-pieces/revision"
+            | "/content-pieces/diff"
+            | "/content-pieces/restore",
+        ) => target_on_revision(service, method, route, name).await,
         ("GET", "/content-pieces/sources") => {
             TargetRequest::without_body(format!("{route}?contentGroupId={group}"))
         }
@@ -176,6 +183,31 @@ async fn target_on_other_resource(
             TargetRequest::without_body(format!("{route}?ancestor={group}"))
         }
         _ => TargetRequest::without_body(route),
+    }
+}
+
+/// Returns a request that names the first of two revisions of a piece.
+async fn target_on_revision(
+    service: &Service,
+    method: &str,
+    route: &str,
+    name: &str,
+) -> TargetRequest {
+    let piece = bodies(service, "/content-pieces", name).unwrap().create;
+    let id = service.create("/content-pieces", &piece).await;
+    let changed = service.put("/content-pieces", &json!({"id": id, "title": "changed"})).await;
+    assert_eq!(changed.status, 204);
+    let listed = service.get(&format!("/content-pieces/revisions?id={id}")).await.column("id");
+    let (last, first) = (&listed[0], &listed[1]);
+    match (method, route) {
+        ("GET", "/content-pieces/diff") => {
+            TargetRequest::without_body(format!("{route}?id={id}&from={first}&to={last}"))
+        }
+        ("GET", _) => TargetRequest::without_body(match route {
+            "/content-pieces/revision" => format!("{route}?id={id}&revision={first}"),
+            _ => format!("{route}?id={id}"),
+        }),
+        _ => TargetRequest::with_body(route, json!({"id": id, "revision": first})),
     }
 }
 

@@ -16,6 +16,7 @@ impl WorkspaceModel<'_> {
     /// Checks that the service's state equals the model's.
     pub(super) async fn check(&self) -> CheckResult {
         self.check_pieces().await?;
+        self.check_revisions().await?;
         self.check_groups().await?;
         self.check_tags().await?;
         self.check_filters().await?;
@@ -69,7 +70,7 @@ impl WorkspaceModel<'_> {
         Ok(())
     }
 
-    fn variant_key(&self, id: &str) -> String {
+    pub(super) fn variant_key(&self, id: &str) -> String {
         let found = self.variants.iter().find(|(known, _)| known == id);
         found.map(|(_, key)| key.clone()).unwrap_or_default()
     }

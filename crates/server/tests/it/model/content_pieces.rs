@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::FAN_OUT_TIMEOUT;
 use super::steps::{Choice, PieceChange, TargetPosition};
-use super::workspace::{CheckResult, ModelOverrides, PieceModel, WorkspaceModel, text};
+use super::workspace::{CheckResult, ModelOverrides, PieceModel, PieceState, WorkspaceModel, text};
 
 /// A [`PieceChange`] with ids in place of choices. `after` is the position: null for the front.
 struct PieceUpdate {
@@ -168,6 +168,7 @@ impl WorkspaceModel<'_> {
             authors: [self.token_id.clone(), self.token_id.clone()],
         };
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
+        self.record_revision(&piece);
         self.pieces.insert(at, piece);
         self.record_event("contentPieceAdded", &id, None, Some(path));
     }
@@ -227,9 +228,13 @@ impl WorkspaceModel<'_> {
         update.apply(&mut piece);
         let new_place = self.new_place(at, &piece.group, after.as_ref());
         let changed = piece != before || new_place.is_some();
+        let is_recorded = PieceState::of(&piece) != PieceState::of(&before);
         let (id, paths) = (before.id, [self.path(&before.group), self.path(&piece.group)]);
         if changed {
             piece.authors[1] = self.token_id.clone();
+        }
+        if is_recorded {
+            self.record_revision(&piece);
         }
         self.pieces[at] = piece;
         if let Some(target) = new_place {

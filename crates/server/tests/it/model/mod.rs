@@ -8,6 +8,7 @@ mod check;
 mod content_groups;
 mod content_pieces;
 mod members_and_roles;
+mod revisions;
 mod steps;
 mod tags_and_variants;
 mod webhooks;
@@ -54,6 +55,9 @@ async fn take(model: &mut WorkspaceModel<'_>, step: &ModelStep) -> CheckResult {
         ModelStep::MakePieces { group, count } => model.make_pieces(*group, *count).await,
         ModelStep::ChangePiece(change) => model.change_piece(change).await,
         ModelStep::InsertBetween { piece, count } => model.insert_between(*piece, *count).await,
+        ModelStep::RestoreRevision { piece, revision, only_title } => {
+            model.restore_revision(*piece, *revision, *only_title).await
+        }
         ModelStep::DeletePiece { piece } => model.delete_piece(*piece).await,
         ModelStep::MakeGroup { parent } => model.make_group(*parent).await,
         ModelStep::MoveGroup { group, parent } => model.move_group(*group, *parent).await,

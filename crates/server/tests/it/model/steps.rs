@@ -31,6 +31,7 @@ pub(super) enum ModelStep {
     MakePieces { group: Choice, count: u8 },
     ChangePiece(PieceChange),
     InsertBetween { piece: Choice, count: u8 },
+    RestoreRevision { piece: Choice, revision: Choice, only_title: bool },
     DeletePiece { piece: Choice },
     MakeGroup { parent: Option<Choice> },
     MoveGroup { group: Choice, parent: Option<Choice> },
@@ -73,6 +74,9 @@ pub(super) fn step() -> impl Strategy<Value = ModelStep> {
         1 => (pick(), 1..5_u8).prop_map(|(group, count)| ModelStep::MakePieces { group, count }),
         8 => change.prop_map(|(piece, variant, title, tags, group, position)| {
             ModelStep::ChangePiece(PieceChange { piece, variant, title, tags, group, position })
+        }),
+        3 => (pick(), pick(), any::<bool>()).prop_map(|(piece, revision, only_title)| {
+            ModelStep::RestoreRevision { piece, revision, only_title }
         }),
         2 => pick().prop_map(|piece| ModelStep::DeletePiece { piece }),
         1 => prop::option::weighted(0.1, (pick(), 60..120_u8)).prop_map(|inserts| {

@@ -1,6 +1,6 @@
 //! The model of a workspace: its resources, its events, and the requests to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use galley_domain::{PermissionSet, WorkspaceId};
 use proptest::prelude::*;
@@ -42,6 +42,21 @@ impl PieceModel {
         let overrides =
             variant.and_then(|variant| self.overrides.get(variant)).cloned().unwrap_or_default();
         (overrides.title.unwrap_or(self.title.clone()), overrides.tags.unwrap_or(self.tags.clone()))
+    }
+}
+
+/// The state of a piece at a revision.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PieceState {
+    pub(super) title: String,
+    pub(super) tags: Vec<String>,
+    pub(super) overrides: BTreeMap<String, ModelOverrides>,
+}
+
+impl PieceState {
+    pub(super) fn of(piece: &PieceModel) -> Self {
+        let PieceModel { title, tags, overrides, .. } = piece.clone();
+        Self { title, tags, overrides }
     }
 }
 
@@ -113,6 +128,8 @@ pub(super) struct WorkspaceModel<'s> {
     other_token: (String, String),
     pub(super) limited: String,
     pub(super) first_group: String,
+    /// The states of each piece at its revisions, the first one first.
+    pub(super) histories: HashMap<String, Vec<PieceState>>,
     /// The pieces in list order.
     pub(super) pieces: Vec<PieceModel>,
     pub(super) groups: Vec<GroupModel>,
@@ -162,6 +179,7 @@ impl<'s> WorkspaceModel<'s> {
             token_id: text(&tokens.body[0]["id"]),
             other_token: (text(&second.body["token"]), second.id()),
             first_group: group.clone(),
+            histories: HashMap::new(),
             pieces: Vec::new(),
             groups: vec![GroupModel { id: group, name, parent: None }],
             tags: Vec::new(),

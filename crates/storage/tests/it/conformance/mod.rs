@@ -4,6 +4,7 @@
 mod connections;
 mod content_groups;
 mod content_pieces;
+mod revisions;
 mod variants;
 
 use std::path::{Path, PathBuf};
