@@ -484,7 +484,6 @@ async fn expired_revisions_leave_the_others_readable(store: TestStore) {
         }
         all
     };
-    check(160).await;
     let remove = async |all_days, daily_days| {
         let retention = RevisionRetention { all_days, daily_days };
         let (database, environment) = (&service.database, &service.environment);
