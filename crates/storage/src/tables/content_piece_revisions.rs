@@ -305,29 +305,22 @@ pub async fn state_at(
     Ok(state)
 }
 
-/// A piece, and its workspace.
-pub type PieceInWorkspace = (WorkspaceId, ContentPieceId);
-
-/// Returns pieces that have a revision from before a time, in the order of their keys. If `after`
-/// is set, they follow it.
+/// Returns pieces that have a revision from before a time, by id. If `after` is set, they follow
+/// it.
 pub async fn pieces_with_older(
     tx: &Tx<'_>,
+    workspace: WorkspaceId,
     before: Timestamp,
-    after: Option<PieceInWorkspace>,
+    after: Option<ContentPieceId>,
     limit: i64,
-) -> Result<Vec<PieceInWorkspace>> {
-    let mut params = vec![Value::from(before), limit.into()];
-    let mut filter = "";
-    if let Some((workspace, piece)) = after {
-        params.extend(row![workspace, piece]);
-        filter = " AND (workspace_id, content_piece_id) > (?3, ?4)";
-    }
-    let sql = format!(
-        "SELECT DISTINCT workspace_id, content_piece_id FROM content_piece_revisions
-         WHERE created_at_ms < ?1{filter}
-         ORDER BY workspace_id, content_piece_id LIMIT ?2"
-    );
-    tx.query(&sql, &params, |row| Ok((row.get(0)?, row.get(1)?))).await
+) -> Result<Vec<ContentPieceId>> {
+    let sql = "SELECT p.id FROM content_pieces p
+        WHERE p.workspace_id = ?1 AND p.id > ?2 AND p.revision > 1 AND EXISTS (
+            SELECT 1 FROM content_piece_revisions r
+            WHERE r.workspace_id = ?1 AND r.content_piece_id = p.id AND r.created_at_ms < ?3)
+        ORDER BY p.id LIMIT ?4";
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    tx.query(sql, params![workspace, after, before, limit], |row| row.get(0)).await
 }
 
 /// Returns the ages of a piece's revisions, latest last.

@@ -10,7 +10,7 @@ use galley_domain::revision::PartState;
 use galley_domain::revision_retention::{ExpiredRevisions, RevisionRetention};
 use galley_domain::{ContentPieceId, Timestamp, VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::{self, StoredRevision, Undo};
-use galley_storage::{Database, Tx, WriteTx, content_pieces, variants};
+use galley_storage::{Database, Tx, WriteTx, content_pieces, variants, workspaces};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -25,36 +25,52 @@ pub async fn remove_expired_revisions(
     environment: &Environment,
     retention: RevisionRetention,
 ) -> Result<(), Error> {
-    let mut after = None;
-    loop {
-        let before = retention.all_since(environment.now());
-        let list = async move |tx: &Tx<'_>| {
-            let old = content_piece_revisions::pieces_with_older(tx, before, after, PIECES);
-            Ok::<_, Error>(old.await?)
-        };
-        let pieces = database.read_long("revisions.older", list).await?;
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        after = pieces.last().copied();
-        for (workspace, piece) in pieces {
-            let now = environment.now();
-            let read = async move |tx: &Tx<'_>| {
-                Ok::<_, Error>(content_piece_revisions::ages(tx, workspace, piece).await?)
+    let list = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::list(tx).await?);
+    for (workspace, _) in database.read_long("workspaces.list", list).await? {
+        let mut after = None;
+        loop {
+            let before = retention.all_since(environment.now());
+            let list = async move |tx: &Tx<'_>| {
+                let old = content_piece_revisions::pieces_with_older(
+                    tx, workspace, before, after, PIECES,
+                );
+                Ok::<_, Error>(old.await?)
             };
-            let ages = database.read("revisions.ages", read).await?;
-            if retention.expired(&ages, now) == ExpiredRevisions::default() {
-                continue;
+            let pieces = database.read_long("revisions.older", list).await?;
+            if pieces.is_empty() {
+                break;
             }
-            let remove = async move |tx: &WriteTx<'_>| {
-                remove_of_piece(tx, now, retention, workspace, piece).await
-            };
-            let removed = database.write_in_background("revisions.remove_expired", remove).await;
-            if let Err(error) = removed {
-                tracing::warn!(%error, %piece, "expired revisions could not be removed");
+            after = pieces.last().copied();
+            for piece in pieces {
+                let now = environment.now();
+                let removed = remove_expired(database, now, retention, workspace, piece).await;
+                if let Err(error) = removed {
+                    tracing::warn!(%error, %piece, "expired revisions could not be removed");
+                }
             }
         }
     }
+    Ok(())
+}
+
+/// Removes the expired revisions of a piece, if there are any.
+async fn remove_expired(
+    database: &Database,
+    now: Timestamp,
+    retention: RevisionRetention,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+) -> Result<(), Error> {
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(content_piece_revisions::ages(tx, workspace, piece).await?)
+    };
+    let ages = database.read("revisions.ages", read).await?;
+    if retention.expired(&ages, now) == ExpiredRevisions::default() {
+        return Ok(());
+    }
+    let remove =
+        async move |tx: &WriteTx<'_>| remove_of_piece(tx, now, retention, workspace, piece).await;
+    database.write_in_background("revisions.remove_expired", remove).await
 }
 
 async fn remove_of_piece(

@@ -95,11 +95,11 @@ pub(super) async fn revisions(
 async fn ages(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<(), Error> {
     let (of, later) = (piece.id, Timestamp::from_ms(NOW.ms() + 1));
     let older = async |before, after| {
-        content_piece_revisions::pieces_with_older(tx, before, after, 9).await
+        content_piece_revisions::pieces_with_older(tx, workspace, before, after, 9).await
     };
     assert_eq!(older(NOW, None).await?, []);
-    assert_eq!(older(later, None).await?, [(workspace, of)]);
-    assert_eq!(older(later, Some((workspace, of))).await?, []);
+    assert_eq!(older(later, None).await?, [of]);
+    assert_eq!(older(later, Some(of)).await?, []);
     let ages = content_piece_revisions::ages(tx, workspace, of).await?;
     assert_eq!(ages.iter().map(|age| age.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert!(ages.iter().all(|age| !age.has_note && !age.is_hidden && age.created_at == NOW));
