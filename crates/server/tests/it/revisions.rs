@@ -373,9 +373,12 @@ async fn the_event_of_an_autosave_follows_after_a_minute_without_an_edit(store: 
     assert_eq!(events(&service, &id, after).await, []);
     service.advance_clock(Duration::from_secs(10));
     let raised = [("contentPieceUpdated".to_owned(), "Saved again".to_owned())];
-    while events(&service, &id, after).await != raised {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let wait = async {
+        while events(&service, &id, after).await != raised {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the event is raised");
     // The next autosave still replaces it.
     update(&service, &id, &json!({"title": "Later", "autosave": true})).await;
     assert_eq!(revisions(&service, &id).await.len(), 2);
