@@ -169,6 +169,8 @@ impl RestoreReport {
                 (Arc::clone(&read), environment.clone(), scope.clone());
             let write = async move |tx: &WriteTx<'_>| {
                 let mut restored = 0;
+                let groups = read[some.clone()].iter().map(|one| one.piece.content_group_id);
+                content_pieces::lock_slugs(tx, &scope, &groups.collect::<Vec<_>>()).await?;
                 for one in &read[some.clone()] {
                     let restored_piece = RestoredPiece {
                         piece: &one.piece,

@@ -7,7 +7,7 @@ use galley_domain::content_piece::Slug;
 use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceId};
 
-use crate::engine::{Result, Row, Tx, WriteTx, params, read_row};
+use crate::engine::{Result, Row, Tx, WriteTx, in_list, params, read_row};
 use crate::tables::ordering;
 
 /// Two pieces that show the same slug.
@@ -45,6 +45,25 @@ pub async fn root(
         WHERE g.workspace_id = ?1 AND g.unique_slugs AND p.group_id = ?2
         ORDER BY p.depth DESC LIMIT 1";
     tx.find(sql, params![workspace, group], |row| row.get(0)).await
+}
+
+/// Returns true if one of `groups` or of their ancestors has unique slugs.
+pub async fn is_any(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    groups: &[ContentGroupId],
+) -> Result<bool> {
+    if groups.is_empty() {
+        return Ok(false);
+    }
+    let mut params = params![workspace].to_vec();
+    let listed = in_list("p.group_id", groups.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT 1 FROM content_groups g
+        JOIN content_group_paths p ON p.workspace_id = g.workspace_id AND p.ancestor_id = g.id
+        WHERE g.workspace_id = ?1 AND g.unique_slugs{listed} LIMIT 1"
+    );
+    tx.exists(&sql, &params).await
 }
 
 /// Waits until the other changes of slugs in the workspace have ended, so that their pieces are

@@ -13,6 +13,8 @@ mod revisions;
 pub(super) mod unique_slugs;
 mod update;
 
+use std::collections::BTreeSet;
+
 use galley_api_types::problem::Step;
 use galley_domain::ContentPieceId;
 use galley_domain::variant::VariantRef;
@@ -30,6 +32,7 @@ pub use restore_revision::{
 pub use revision_reads::*;
 pub use revision_retention::remove_expired_revisions;
 pub use revisions::raise_due_events;
+pub use unique_slugs::lock_slugs;
 pub use update::*;
 
 use crate::caller::Caller;
@@ -68,6 +71,8 @@ pub async fn create_several(
     let create = async move |tx: &WriteTx<'_>| {
         let mut pieces: Vec<StoredPiece> = Vec::with_capacity(new.len());
         let mut budget = WorkBudget::default();
+        let groups: BTreeSet<_> = new.iter().map(|new| new.content_group_id).collect();
+        lock_slugs(tx, &scope, &groups.into_iter().collect::<Vec<_>>()).await?;
         for (index, new) in new.iter().enumerate() {
             let path = [Step::Field("pieces".to_owned()), Step::Item(index)];
             match create_in(tx, &environment, &scope, new, &mut budget).await {

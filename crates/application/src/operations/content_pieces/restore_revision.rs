@@ -15,6 +15,7 @@ use crate::operations::content_pieces::revision_reads::{
     RevisionOfPiece, existing_variants_changed_after, find_revision, latest_part, part_at,
 };
 use crate::operations::content_pieces::revisions;
+use crate::operations::content_pieces::unique_slugs::lock_slugs;
 use crate::operations::content_pieces::update::{ContentPieceUpdate, update_in};
 use crate::precondition::VersionPrecondition;
 use crate::references::{self, members_and_actors};
@@ -60,6 +61,7 @@ async fn restore_in(
     let piece = lock_visible(tx, scope, restoration.id).await?;
     let found = find_revision(tx, workspace, &piece, restoration.revision).await?;
     expected.check_version(piece.version)?;
+    lock_slugs(tx, scope, &[piece.content_group_id]).await?;
     let number = found.revision.number;
     let changed = existing_variants_changed_after(tx, workspace, piece.id, number).await?;
     for part in std::iter::once(None).chain(changed.into_iter().map(Some)) {

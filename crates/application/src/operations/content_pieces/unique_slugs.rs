@@ -55,6 +55,21 @@ impl SlugComparison {
     }
 }
 
+/// Orders a transaction that stores several pieces after the comparisons of others, if one of the
+/// groups has unique slugs. Called before the first piece is stored: another transaction that
+/// compares slugs may wait for that piece's position, or for the events.
+pub async fn lock_slugs(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    groups: &[ContentGroupId],
+) -> Result<(), Error> {
+    ordering::lock(tx, scope.workspace).await?;
+    if unique_slugs::is_any(tx, scope.workspace, groups).await? {
+        unique_slugs::lock(tx, scope.workspace).await?;
+    }
+    Ok(())
+}
+
 /// Returns true if a group that moves below `parents` comes into another group with unique slugs.
 pub(crate) async fn is_entered(
     tx: &WriteTx<'_>,

@@ -254,6 +254,13 @@ pub async fn update_in(
     }
     Error::reject_issues(issues)?;
 
+    let changes_slug = part.changed.contains(&PieceField::Slug);
+    let slugs = if changes_slug || group != before.content_group_id {
+        // Before any event is appended, as other transactions lock in this order, too.
+        Some(SlugComparison::begin(tx, scope, group).await?)
+    } else {
+        None
+    };
     let reference = update.reference_id.map(|_| reference);
     let place = new_order_key(tx, environment, scope, &before, group, reference).await?;
     if part.changed.is_empty() && place.is_none() {
@@ -276,7 +283,6 @@ pub async fn update_in(
     let updated_at = now.max(before.updated_at);
     let shown_before = (part.path != path).then(|| part.shown_before());
     let paths = ResourceChange::PieceUpdated { before: part.path.clone(), after: path };
-    let changes_slug = part.changed.contains(&PieceField::Slug);
     let change = part.into_change(update);
     let change = PartChange { is_autosave: change.is_autosave && !moves, ..change };
     let recorded = revisions::record(tx, environment, scope, change, updated_at);
@@ -293,9 +299,8 @@ pub async fn update_in(
         ..after
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
-    if changes_slug || piece.content_group_id != before.content_group_id {
+    if let Some(slugs) = slugs {
         let field = if changes_slug { "slug" } else { "contentGroupId" };
-        let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
         slugs.check(tx, scope, piece.id, field).await?;
     }
     let updated = StoredPiece { piece: ContentPiece { fields: shown.fields, ..piece }, referenced };
