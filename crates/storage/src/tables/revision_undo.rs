@@ -2,7 +2,8 @@
 //!
 //! The plain form is a line of JSON, which lists each field with the length of its text in bytes,
 //! and then the texts. It is compressed with zstd against the long texts after the change, which
-//! are almost the same: a changed word of a long text takes some 40 bytes.
+//! are almost the same: a changed word of a long text takes some 40 bytes. Short values without
+//! long texts stay plain, as compression would hardly save a byte.
 //!
 //! The texts after the change are those of the next revision, or of the piece. Nothing but an
 //! update may change them, or the values before can't be decoded. zstd's checksum detects that.
@@ -18,6 +19,10 @@ const PLAIN_MAX: u64 = 64 << 20;
 
 /// The size of the compared texts in bytes from which repeated parts are found at any distance.
 const LONG_TEXTS: usize = 64 << 10;
+
+/// The size in bytes below which the plain form is stored. It begins with a bracket, and zstd's frame
+/// with another byte.
+const SHORT: usize = 256;
 
 /// The values of some or all fields of a part before a change, compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +66,9 @@ impl Undo {
         let mut plain = serde_json::to_vec(&lengths).map_err(Error::corrupt)?;
         plain.push(b'\n');
         texts.iter().flatten().for_each(|text| plain.extend_from_slice(text.as_bytes()));
+        if base.is_empty() && plain.len() < SHORT {
+            return Ok(Self { bytes: plain });
+        }
         let mut context = CCtx::create();
         let total = plain.len() + base.len();
         // The window includes all compared texts.
@@ -84,13 +92,11 @@ impl Undo {
     /// Replaces the changed values in `state`, which is the state after the change, by those before
     /// it. `fields` are those of the revision.
     pub fn apply(&self, state: &mut PartState, fields: &[PieceField]) -> Result<()> {
-        let base = base(state, fields);
-        let size = zstd_safe::get_frame_content_size(&self.bytes).ok().flatten();
-        let size = size.filter(|&size| size <= PLAIN_MAX).ok_or_else(|| corrupt("its size"))?;
-        let mut plain = Vec::with_capacity(usize::try_from(size).map_err(Error::corrupt)?);
-        let mut context = DCtx::create();
-        context.ref_prefix(&base).map_err(zstd_error)?;
-        context.decompress(&mut plain, &self.bytes).map_err(zstd_error)?;
+        let plain = if self.bytes.starts_with(b"[") {
+            self.bytes.clone()
+        } else {
+            self.decompressed(&base(state, fields))?
+        };
         let plain = std::str::from_utf8(&plain).map_err(Error::corrupt)?;
         let (lengths, mut rest) = plain.split_once('\n').ok_or_else(|| corrupt("its fields"))?;
         let lengths: Vec<(&str, Option<usize>)> =
@@ -109,6 +115,17 @@ impl Undo {
             state.set_text(field, text).map_err(Error::corrupt)?;
         }
         Ok(())
+    }
+
+    /// Returns the plain form, decompressed with the texts after the change.
+    fn decompressed(&self, base: &[u8]) -> Result<Vec<u8>> {
+        let size = zstd_safe::get_frame_content_size(&self.bytes).ok().flatten();
+        let size = size.filter(|&size| size <= PLAIN_MAX).ok_or_else(|| corrupt("its size"))?;
+        let mut plain = Vec::with_capacity(usize::try_from(size).map_err(Error::corrupt)?);
+        let mut context = DCtx::create();
+        context.ref_prefix(base).map_err(zstd_error)?;
+        context.decompress(&mut plain, &self.bytes).map_err(zstd_error)?;
+        Ok(plain)
     }
 }
 
