@@ -64,7 +64,6 @@ enum DiffFormatSchema {
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
-    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
@@ -75,9 +74,8 @@ pub(crate) async fn handle(
     query.finish()?;
     let variant = variant.map(RequestedId::get).transpose()?;
     let (id, revisions) = (id.get()?, (from.get()?, to.get()?));
-    let caller = actor.stale_caller(staleness);
     let ComparedPieces { from, to } =
-        content_pieces::compare(&caller, id, revisions, variant).await?;
+        content_pieces::compare(actor.caller(), id, revisions, variant).await?;
     let size = from.1.len() + to.1.len();
     let reservation = large_response::reserve(&app, actor.workspace, size)?;
     let fields = FieldDifference::between(&from.0.fields, &to.0.fields);

@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
+use axum::response::Response;
 use galley_api_types::content::ContentFormat;
 use galley_api_types::content_piece::{ContentPieceBody, FieldSelection, ReferencedResources};
+use galley_application::operations::content_pieces::PieceView;
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
-use galley_domain::Invalid;
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
+use galley_domain::{Invalid, WorkspaceId};
 use galley_storage::Error as StorageError;
-use galley_storage::content_pieces::View;
+use galley_storage::content_pieces::{View, size as viewed_size};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -20,6 +22,7 @@ use crate::extract::known_parameters::nearest;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::resources::request_memory::WorkspaceReservation;
+use crate::respond::{large_response, response};
 
 /// The requested output format.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +168,37 @@ impl ResponseFormat {
             Ok((rendered?, reservation))
         };
         app.run_by_size(size, render_all).await?
+    }
+
+    /// Returns 200 with one piece in this format. `member` is the name and the JSON of one more
+    /// member of the response.
+    pub(crate) async fn respond(
+        self,
+        app: &App,
+        workspace: WorkspaceId,
+        view: PieceView,
+        member: Option<(&str, String)>,
+    ) -> Result<Response, Problem> {
+        let PieceView { piece: viewed, referenced } = view;
+        let size = viewed_size(&viewed);
+        let reservation = large_response::reserve(app, workspace, size)?;
+        let (shown, reservation) =
+            self.render(app, vec![viewed], reservation, "contentFormat").await?;
+        let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
+        let json = large_response::written(app, reservation, |out| match &member {
+            None => one.write_json(&referenced, out),
+            Some((name, value)) => {
+                let mut json = Vec::with_capacity(size);
+                one.write_json(&referenced, &mut json)?;
+                json.pop();
+                out.write_all(&json)?;
+                write!(out, ",\"{name}\":{value}}}")
+            }
+        })?;
+        let json = json.ok_or_else(|| {
+            Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
+        })?;
+        Ok(response::reserved_resource(one.piece.version, json))
     }
 
     /// Returns the number of bytes that the conversion of a piece parses.

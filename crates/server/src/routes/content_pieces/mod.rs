@@ -13,14 +13,11 @@ pub(crate) mod sources;
 pub(crate) mod update;
 
 use galley_api_types::content_piece::ContentPieceBody;
-use galley_application::Rejection;
-use galley_application::operations::content_pieces::{self, PieceView};
+use galley_application::operations::content_pieces;
 use galley_domain::ContentPieceId;
-use galley_storage::content_pieces::size as viewed_size;
 
 use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
 use crate::extract::query::RequestedId;
-use crate::respond::large_response;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::prelude::*;
 
@@ -45,18 +42,8 @@ pub(crate) async fn get(
     query.finish()?;
     let variant = variant.map(RequestedId::get).transpose()?;
     let caller = actor.stale_caller(staleness);
-    let PieceView { piece: viewed, referenced } =
-        content_pieces::get(&caller, id.get()?, variant, format.view()).await?;
-    let size = viewed_size(&viewed);
-    let reservation = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, reservation) =
-        format.render(&app, vec![viewed], reservation, "contentFormat").await?;
-    let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let json = large_response::written(&app, reservation, |out| one.write_json(&referenced, out))?;
-    let json = json.ok_or_else(|| {
-        Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
-    })?;
-    Ok(response::reserved_resource(one.piece.version, json))
+    let view = content_pieces::get(&caller, id.get()?, variant, format.view()).await?;
+    format.respond(&app, actor.workspace, view, None).await
 }
 
 /// Delete a content piece

@@ -1,25 +1,21 @@
 //! `/content-pieces/revisions`, `/content-pieces/revision` and `/content-pieces/restore`.
 
-use std::io::Write;
-
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::revision::{
     RequestedRevision, RevisionBody, RevisionChange, RevisionToRestore,
 };
+use galley_application::Error;
 use galley_application::operations::content_pieces::{
-    self, NotedRevision, PieceAtRevision, PieceView, RevisionListRequest, RevisionNoteChange,
-    RevisionOfPiece, RevisionRestoration,
+    self, NotedRevision, PieceAtRevision, RevisionListRequest, RevisionNoteChange, RevisionOfPiece,
+    RevisionRestoration,
 };
-use galley_application::{Error, Rejection};
 use galley_domain::revision::RevisionNote;
 use galley_domain::{ContentPieceId, RevisionId};
-use galley_storage::content_pieces::size as viewed_size;
 use utoipa::IntoParams;
 
 use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
 use crate::extract::pagination::PER_PAGE_MAX;
 use crate::extract::query::RequestedId;
-use crate::respond::large_response;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::prelude::*;
 
@@ -76,7 +72,6 @@ pub(crate) async fn list(
 pub(crate) async fn get(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
-    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
@@ -85,29 +80,13 @@ pub(crate) async fn get(
     let variant = query.variant();
     query.finish()?;
     let variant = variant.map(RequestedId::get).transpose()?;
-    let caller = actor.stale_caller(staleness);
     let (id, revision) = (id.get()?, revision.get()?);
-    let found = content_pieces::get_at_revision(&caller, id, revision, variant, format.view());
-    let PieceAtRevision { revision, view: PieceView { piece: viewed, referenced } } = found.await?;
-    let size = viewed_size(&viewed);
-    let reservation = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, reservation) =
-        format.render(&app, vec![viewed], reservation, "contentFormat").await?;
-    let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let body = revision_body(&revision, &referenced);
-    let json = large_response::written(&app, reservation, |out| {
-        let mut json = Vec::with_capacity(size);
-        one.write_json(&referenced, &mut json)?;
-        json.pop();
-        out.write_all(&json)?;
-        out.write_all(b",\"revision\":")?;
-        serde_json::to_writer(&mut *out, &body)?;
-        out.write_all(b"}")
-    })?;
-    let json = json.ok_or_else(|| {
-        Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
-    })?;
-    Ok(response::reserved_resource(one.piece.version, json))
+    let found =
+        content_pieces::get_at_revision(actor.caller(), id, revision, variant, format.view());
+    let PieceAtRevision { revision, view } = found.await?;
+    let revision = serde_json::to_string(&revision_body(&revision, &view.referenced));
+    let revision = revision.expect("a revision is JSON");
+    format.respond(&app, actor.workspace, view, Some(("revision", revision))).await
 }
 
 /// Change the note of a revision
