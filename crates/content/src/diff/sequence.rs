@@ -3,6 +3,10 @@
 //! This is the linear-space algorithm of Myers ("An O(ND) Difference Algorithm and its
 //! Variations", 1986). A search that reaches its limit is split at its furthest point, so the time
 //! is linear and the result may not be the shortest.
+//!
+//! Libraries bound each search, not all of them. gix-imara-diff 0.3 takes 37 s for two texts of
+//! one-letter words of 1 MiB each, and this search 0.5 s (both on the same machine, see
+//! `benches/speed.rs`).
 
 use super::steps::{EqualRun, index};
 
