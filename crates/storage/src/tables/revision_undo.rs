@@ -20,8 +20,8 @@ const PLAIN_MAX: u64 = 64 << 20;
 /// The size of the compared texts in bytes from which repeated parts are found at any distance.
 const LONG_TEXTS: usize = 64 << 10;
 
-/// The size in bytes below which the plain form is stored. It begins with a bracket, and zstd's frame
-/// with another byte.
+/// The size in bytes below which the plain form is stored. It begins with a bracket, and a frame of
+/// zstd with another byte.
 const SHORT: usize = 256;
 
 /// The values of some or all fields of a part before a change, compressed.
