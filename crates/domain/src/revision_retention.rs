@@ -81,6 +81,8 @@ impl RevisionRetention {
                 needed.extend(last_of_parts.values().copied());
             }
         }
+        // No later revision of their part could contain their values.
+        needed.extend(last_of_parts.into_values());
         let mut expired = ExpiredRevisions::default();
         for revision in revisions.iter().filter(|revision| !kept.contains(&revision.number)) {
             if !needed.contains(&revision.number) {
@@ -132,6 +134,13 @@ mod tests {
         assert_eq!(expired(&[revision(1, None, 900, 1)]), (vec![], vec![]));
         let two = [revision(1, None, 900, 1), revision(2, None, 900, 2)];
         assert_eq!(expired(&two), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn the_last_change_of_a_part_is_kept_although_it_is_hidden() {
+        let hidden = RevisionAge { is_hidden: true, ..revision(3, None, 898, 1) };
+        let revisions = [revision(1, None, 900, 1), revision(2, Some(1), 899, 1), hidden];
+        assert_eq!(expired(&revisions), (vec![], vec![1]));
     }
 
     #[test]

@@ -129,6 +129,47 @@ async fn an_expired_invite_is_replaced(store: TestStore) {
     assert_eq!(piece["members"], json!([{"id": id, "profile": null}]));
 }
 
+/// On PostgreSQL, a lock of another piece delays the removal.
+#[on_both_engines]
+async fn a_piece_that_gets_a_member_during_the_removal_does_not_keep_it(store: TestStore) {
+    let service = Service::start(store).await;
+    let member = service.create(PATH, &invitation(&service, "ann@example.org")).await;
+    let mut body = service.piece("first");
+    body["members"] = json!([member]);
+    let first = service.create("/content-pieces", &body).await;
+    let second = service.create("/content-pieces", &service.piece("second")).await;
+    let client = service.postgres().await;
+    if let Some(client) = &client {
+        let lock = format!("BEGIN; SELECT 1 FROM content_pieces WHERE id = '{first}' FOR UPDATE");
+        client.batch_execute(&lock).await.unwrap();
+    }
+    let path = format!("{PATH}?id={member}");
+    let add = async {
+        if let Some(client) = &client {
+            let waits = "SELECT 1 FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            while client.query(waits, &[]).await.unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        let change = json!({"id": second, "members": [member]});
+        let status = service.put("/content-pieces", &change).await.status.as_u16();
+        if let Some(client) = &client {
+            client.batch_execute("COMMIT").await.unwrap();
+        }
+        status
+    };
+    let (removed, added) = tokio::join!(service.delete(&path), add);
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert!(added == 204 || client.is_none(), "{added}");
+    for piece in [first, second] {
+        let found = service.get(&format!("/content-pieces?id={piece}")).await.body;
+        assert_eq!(found["members"], json!([]));
+        let change = json!({"id": piece, "referenceId": null});
+        assert_eq!(service.put("/content-pieces", &change).await.status, 204);
+    }
+}
+
 #[on_both_engines]
 async fn invites_are_limited_by_the_hour(store: TestStore) {
     let limits = ServerLimits { invites_per_hour: 3, ..ServerLimits::default() };

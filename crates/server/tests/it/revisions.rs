@@ -361,6 +361,29 @@ async fn autosaves_with_and_without_content_are_one_revision(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn an_autosave_that_removed_a_variants_content_still_names_it(store: TestStore) {
+    let service = Service::start(store).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let id = service.create("/content-pieces", &service.piece("a")).await;
+    let numbers = (0_u64..5_000).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let text: Vec<_> = numbers.map(|number| format!("{number:x}")).collect();
+    let content = format!("<p>{}</p>", text.join(" "));
+    update(&service, &id, &json!({"variant": "de", "content": content})).await;
+    let saves = [json!({"content": null}), json!({"title": "Titel"}), json!({"slug": "s"})];
+    for mut save in saves {
+        save["variant"] = json!("de");
+        save["autosave"] = json!(true);
+        update(&service, &id, &save).await;
+    }
+    let all = revisions(&service, &id).await;
+    assert_eq!((all.len(), &all[0]["fields"]), (3, &json!(["title", "slug", "content"])));
+    let second = revision(&service, &id, 2).await;
+    let path = format!("/content-pieces/revision?id={id}&revision={second}&variant=de");
+    let found = service.get(&format!("{path}&content=true&contentFormat=html")).await.body;
+    assert_eq!(found["content"], content);
+}
+
+#[on_both_engines]
 async fn the_event_of_an_autosave_follows_after_a_minute_without_an_edit(store: TestStore) {
     let service = Service::start(store).await;
     let id = service.create("/content-pieces", &service.piece("a")).await;

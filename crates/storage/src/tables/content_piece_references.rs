@@ -204,10 +204,9 @@ async fn remove(
 ) -> Result<()> {
     let (params, affects) = (&[Value::from(workspace), id], Affects::Content(workspace));
     let column = table.column();
-    let without = format!(
-        "{column}s = trim(
-            replace(',' || {column}s || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
-    );
+    let rest =
+        format!("trim(replace(',' || {column}s || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')");
+    let without = format!("{column}s = {rest}");
     let rows_of = |table: &str| format!("{table} WHERE workspace_id = ?1 AND {column} = ?2");
     let of_pieces = rows_of(table.name());
     let of_variants = table.in_variants().map(rows_of);
@@ -220,6 +219,17 @@ async fn remove(
          WHERE workspace_id = ?1 AND id IN (SELECT content_piece_id FROM {of_pieces}{in_variants})"
     );
     tx.execute(&sql, params, affects).await?;
+    if matches!(table, ReferenceTable::Members) && tx.has_other_writers() {
+        // Another piece may have got the member meanwhile. From this lock on, none can. The pieces
+        // come first, as an update locks its piece before the member, too. Tags and variants are
+        // locked by their deletion.
+        let lock = format!(
+            "SELECT 1 FROM workspace_members WHERE workspace_id = ?1 AND id = ?2{}",
+            tx.for_update()
+        );
+        tx.exists(&lock, params).await?;
+        tx.execute(&format!("{sql} AND {column}s <> {rest}"), params, affects).await?;
+    }
     if let Some(rows) = of_variants {
         let sql = format!(
             "UPDATE content_piece_variants SET {without}

@@ -62,9 +62,11 @@ async fn insert(tx: &WriteTx<'_>, appended: &[AppendedEvent]) -> Result<()> {
     let lock = lock_statement(tx);
     tx.prepare(&lock).await?;
     tx.prepare(&last).await?;
-    // In the same order in each transaction, to avoid a deadlock.
-    let locked =
-        try_join_all(workspaces.iter().map(|&workspace| lock_events(tx, &lock, workspace)));
+    // In the same order in each transaction, to avoid a deadlock. Workspaces that were changed
+    // without an event are among them, as their generation is set afterwards.
+    let mut changed = tx.change_scope().workspaces();
+    changed.extend(&workspaces);
+    let locked = try_join_all(changed.iter().map(|&workspace| lock_events(tx, &lock, workspace)));
     let last = tx.query(&last, &ids, |row| Ok((row.get(0)?, row.get::<i64>(1)?)));
     let moved = Box::pin(current_paths(tx, &workspaces, appended));
     let (_, last, moved) = try_join3(locked, last, moved).await?;

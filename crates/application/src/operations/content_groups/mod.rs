@@ -11,7 +11,7 @@ use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid};
 use galley_storage::{
-    Tx, WriteTx, content_groups, content_pieces, event_append, webhooks, workspaces,
+    Tx, WriteTx, content_groups, content_pieces, event_append, ordering, webhooks, workspaces,
 };
 
 use crate::caller::Caller;
@@ -177,6 +177,10 @@ pub async fn update_in(
     };
     if enables_unique_slugs || enters_unique_slugs {
         unique_slugs::lock_groups(tx, scope, id).await?;
+    } else if let Some(parents) = &target
+        && unique_slugs::is_left(tx, scope, id, parents).await?
+    {
+        ordering::lock_exclusively(tx, scope.workspace).await?;
     }
     content_groups::update(tx, scope.workspace, &group).await?;
     if let Some(parents) = &target {

@@ -203,11 +203,12 @@ async fn replacement(
     event_due_at: Option<Timestamp>,
 ) -> Result<StoredRevision, Error> {
     let (mut before, mut after) = (change.before.clone(), change.after.clone());
-    if !change.has_content() && autosave.revision.fields.contains(&PieceField::Content) {
+    let changed_content = autosave.revision.fields.contains(&PieceField::Content);
+    if !change.has_content() && changed_content {
         before.content = content(tx, workspace, change).await?;
         after.content.clone_from(&before.content);
     }
-    let has_content = before.content.is_some() || after.content.is_some();
+    let has_content = change.has_content() || changed_content;
     autosave.undo.apply(&mut before, &autosave.revision.fields)?;
     if autosave.depth == 0 && !has_content {
         // Its undo has the content, which did not change.

@@ -56,8 +56,8 @@ impl SlugComparison {
 }
 
 /// Orders a transaction that stores several pieces after the comparisons of others, if one of the
-/// groups has unique slugs. Called before the first piece is stored: another transaction that
-/// compares slugs may wait for that piece's position, or for the events.
+/// groups has unique slugs. Called before the first piece is stored, as the transaction that has
+/// the lock may wait for that piece's position.
 pub async fn lock_slugs(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -80,6 +80,19 @@ pub(crate) async fn is_entered(
     let Some(&parent) = parents.groups().last() else { return Ok(false) };
     let root = unique_slugs::root(tx, scope.workspace, parent).await?;
     Ok(root.is_some_and(|root| !path.contains(root)))
+}
+
+/// Returns true if a group that moves below `parents` leaves another group with unique slugs. A
+/// piece that is being placed under the group would be compared with those of the group that it
+/// leaves alone.
+pub(crate) async fn is_left(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    group: ContentGroupId,
+    parents: &GroupPath,
+) -> Result<bool, Error> {
+    let root = unique_slugs::root(tx, scope.workspace, group).await?;
+    Ok(root.is_some_and(|root| root != group && !parents.contains(root)))
 }
 
 /// Waits until no piece is being placed in the workspace, before a change of the groups with unique

@@ -256,7 +256,7 @@ pub async fn update_in(
 
     let changes_slug = part.changed.contains(&PieceField::Slug);
     let slugs = if changes_slug || group != before.content_group_id {
-        // Before any event is appended, as other transactions lock in this order, too.
+        // Before a position is stored, as the transaction that has the lock may wait for that.
         Some(SlugComparison::begin(tx, scope, group).await?)
     } else {
         None
