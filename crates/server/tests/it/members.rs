@@ -148,7 +148,11 @@ async fn a_piece_that_gets_a_member_during_the_removal_does_not_keep_it(store: T
         if let Some(client) = &client {
             let waits = "SELECT 1 FROM pg_stat_activity
                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            while client.query(waits, &[]).await.unwrap().is_empty() {
+            let is_waiting = async || !client.query(waits, &[]).await.unwrap().is_empty();
+            let mut polls = 0;
+            while !is_waiting().await {
+                assert!(polls < 3_000, "the removal does not wait for the lock");
+                polls += 1;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
