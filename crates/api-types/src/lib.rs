@@ -20,6 +20,7 @@ pub mod sample_events;
 pub mod schemas;
 pub mod tag;
 pub mod token;
+pub mod trash;
 pub mod variant;
 pub mod webhook;
 pub mod workspace_member;

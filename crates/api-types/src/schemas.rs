@@ -46,6 +46,20 @@ ids! {
     TokenId = "tok_", "a token";
 }
 
+/// The identifier of an entry of the trash.
+pub struct TrashedId;
+
+impl PartialSchema for TrashedId {
+    fn schema() -> RefOr<Schema> {
+        text("The identifier of the deleted content piece or content group.")
+            .pattern(Some("^c[pg]_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"))
+            .examples([json!(format!("cp_{DIGITS}"))])
+            .into()
+    }
+}
+
+impl ToSchema for TrashedId {}
+
 fn id(prefix: &str, description: &str) -> RefOr<Schema> {
     let object = text(description)
         .pattern(Some(format!("^{prefix}[0-7][0-9abcdefghjkmnpqrstvwxyz]{{25}}$")))

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use galley_domain::WorkspaceId;
+use galley_domain::trash::Deletion;
+use galley_domain::{Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteKey, WriteTx};
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::rejection::Rejection;
 use crate::scope::Scope;
 use crate::service::Service;
 use crate::staleness::StalenessBound;
@@ -54,6 +56,19 @@ impl Caller {
     /// Returns the service.
     pub(crate) fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// Rejects a token that lacks a permission.
+    pub(crate) fn require(&self, permission: Permission) -> Result<(), Error> {
+        if self.token.permissions.allows(permission) {
+            return Ok(());
+        }
+        Err(Rejection::insufficient_permissions(&[permission]).into())
+    }
+
+    /// Returns the kind of deletions that don't request another one.
+    pub(crate) fn usual_deletion(&self) -> Deletion {
+        Deletion::with_retention(self.service.settings().trash_retention_days)
     }
 
     /// Returns the source of time and randomness.

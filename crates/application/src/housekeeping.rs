@@ -11,7 +11,7 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
-use crate::operations::content_pieces;
+use crate::operations::{content_pieces, trash};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -30,6 +30,9 @@ const AUTOSAVE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between two removals of expired revisions.
 const REVISION_CHECK_INTERVAL: Duration = Duration::from_hours(24);
 
+/// The interval between two removals of expired entries of the trash.
+const TRASH_CHECK_INTERVAL: Duration = Duration::from_hours(1);
+
 /// The interval between two measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -40,7 +43,8 @@ pub async fn run(service: Service) {
         measure_periodically(&service),
         order_spreader::run(&service),
         raise_autosave_events(&service),
-        remove_expired_revisions(&service)
+        remove_expired_revisions(&service),
+        remove_expired_trash(&service)
     );
 }
 
@@ -66,6 +70,17 @@ async fn remove_expired_revisions(service: &Service) {
             tracing::warn!(%error, "expired revisions could not be removed");
         }
         tokio::time::sleep(REVISION_CHECK_INTERVAL).await;
+    }
+}
+
+async fn remove_expired_trash(service: &Service) {
+    let (database, environment) = (service.database(), service.environment());
+    let retention = service.settings().trash_retention_days;
+    loop {
+        if let Err(error) = trash::remove_expired(database, environment, retention).await {
+            tracing::warn!(%error, "expired entries of the trash could not be removed");
+        }
+        tokio::time::sleep(TRASH_CHECK_INTERVAL).await;
     }
 }
 

@@ -65,6 +65,8 @@ galley_domain::named_enum! {
         KeyTaken = "key_taken",
         /// Slugs must be unique in a group, and another piece has this one.
         SlugTaken = "slug_taken",
+        /// The revision is the latest one, whose values are current.
+        LatestRevision = "latest_revision",
         /// The resource has changed since it was read.
         PreconditionFailed = "precondition_failed",
         /// The body exceeds its size limit.

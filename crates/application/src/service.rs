@@ -26,6 +26,8 @@ pub struct ServiceSettings {
     pub node: String,
     /// The time for which revisions are kept.
     pub revision_retention: RevisionRetention,
+    /// The days for which deleted pieces and groups are kept. 0 turns the trash off.
+    pub trash_retention_days: u32,
 }
 
 /// The running service without HTTP: the database, and the resources of workers. Clones share it.

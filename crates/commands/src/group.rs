@@ -5,6 +5,7 @@ use galley_api_types::content_group::{ContentGroupChange, NewContentGroup};
 use galley_application::operations::content_groups;
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
+use galley_domain::trash::Deletion;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups};
 
@@ -16,7 +17,8 @@ use crate::{group_path, store};
 pub(crate) async fn run(settings: &Settings, command: &GroupCommand) -> anyhow::Result<()> {
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
-    let done = run_on(&database, environment, command).await;
+    let kind = Deletion::with_retention(settings.trash_retention);
+    let done = run_on(&database, environment, command, kind).await;
     database.close().await;
     done
 }
@@ -25,6 +27,7 @@ async fn run_on(
     database: &Database,
     environment: Environment,
     command: &GroupCommand,
+    deletion: Deletion,
 ) -> anyhow::Result<()> {
     let workspace = match command {
         GroupCommand::List { workspace }
@@ -40,7 +43,7 @@ async fn run_on(
             move_to(database, environment, workspace, group, to).await
         }
         GroupCommand::Delete { group, recursive, .. } => {
-            delete(database, environment, workspace, group, *recursive).await
+            delete(database, environment, workspace, group, *recursive, deletion).await
         }
     }
 }
@@ -160,6 +163,7 @@ async fn delete(
     workspace: WorkspaceId,
     group: &str,
     recursive: bool,
+    kind: Deletion,
 ) -> anyhow::Result<()> {
     let id = group_path::find_in_database(database, workspace, group).await?;
     let scope = Scope::whole(workspace);
@@ -171,6 +175,7 @@ async fn delete(
             id,
             recursive,
             &VersionPrecondition::Any,
+            kind,
         )
         .await
     };

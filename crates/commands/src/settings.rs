@@ -14,6 +14,7 @@ use galley_application::default_limits;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
+use galley_domain::trash;
 use galley_mail::{FromAddress, Mailer, Outbox, Smtp};
 use galley_storage::DatabaseUrl;
 use toml::Spanned;
@@ -112,6 +113,10 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_REVISION_RETENTION_DAILY", value_name = "DAYS")]
     #[arg(default_value_t = RevisionRetention::default().daily_days)]
     revision_retention_daily: u32,
+    /// Keep deleted pieces and groups for this many days; 0 to delete them at once
+    #[arg(long, global = true, env = "GALLEY_TRASH_RETENTION", value_name = "DAYS")]
+    #[arg(default_value_t = trash::RETENTION_DAYS)]
+    pub trash_retention: u32,
     /// Limit a workspace to this many invites per hour; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
     #[arg(default_value_t = default_limits::INVITES_PER_HOUR)]

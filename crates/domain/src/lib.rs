@@ -27,6 +27,7 @@ pub mod role;
 pub mod tag;
 pub mod text;
 pub mod time;
+pub mod trash;
 pub mod variant;
 pub mod webhook;
 pub mod workspace;

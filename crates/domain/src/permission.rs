@@ -31,6 +31,8 @@ named_enum! {
         Tokens = "tokens",
         /// The token's own user.
         Profile = "profile",
+        /// The removal of pieces, groups and revisions for good.
+        Trash = "trash",
     }
 }
 
@@ -66,6 +68,9 @@ impl fmt::Display for Permission {
         write!(out, "{}:{}", self.resource.as_str(), if self.write { "write" } else { "read" })
     }
 }
+
+/// The permission to remove pieces, groups and revisions for good.
+pub const PERMANENT_PERMISSION: Permission = Permission::write(Resource::Trash);
 
 /// The error for a text that names no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

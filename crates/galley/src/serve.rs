@@ -58,6 +58,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         public_url: settings.public_url(address),
         node: node(address),
         revision_retention: settings.revision_retention(),
+        trash_retention_days: settings.trash_retention,
         drain_delay: Duration::from_secs(settings.shutdown_delay),
         connection_limit: connections_max(),
     };

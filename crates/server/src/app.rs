@@ -12,6 +12,7 @@ use galley_domain::WorkspaceId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
+use galley_domain::trash;
 use galley_mail::Mailer;
 use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
@@ -55,6 +56,8 @@ pub struct ServerLimits {
     pub node: String,
     /// The time for which revisions are kept.
     pub revision_retention: RevisionRetention,
+    /// The days for which deleted pieces and groups are kept. 0 turns the trash off.
+    pub trash_retention_days: u32,
     /// The time for which the service goes on serving after a stop signal, so that load balancers
     /// notice the stop first.
     pub drain_delay: Duration,
@@ -79,6 +82,7 @@ impl Default for ServerLimits {
             public_url: String::new(),
             node: String::new(),
             revision_retention: RevisionRetention::default(),
+            trash_retention_days: trash::RETENTION_DAYS,
             drain_delay: Duration::ZERO,
             connection_limit: 10_000,
         }
@@ -136,6 +140,7 @@ impl App {
             public_url: limits.public_url.clone(),
             node: limits.node.clone(),
             revision_retention: limits.revision_retention,
+            trash_retention_days: limits.trash_retention_days,
         };
         let service = Service::new(database, environment, key, settings, mailer);
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());

@@ -37,13 +37,15 @@ pub(crate) struct HandlerFacts {
     pub(crate) idempotent: bool,
     /// The handler supports `If-Match`.
     pub(crate) if_match: bool,
+    /// The handler of a POST changes a resource.
+    pub(crate) changes: bool,
 }
 
 impl HandlerFacts {
-    /// Returns the method that has the same responses. A POST that changes a resource, with
-    /// preconditions and preferences, responds as a PUT does.
+    /// Returns the method that has the same responses. A POST that changes a resource responds as a
+    /// PUT does.
     pub(crate) fn effect<'m>(&self, method: &'m str) -> &'m str {
-        if method == "post" && self.prefer && self.if_match { "put" } else { method }
+        if method == "post" && self.changes { "put" } else { method }
     }
 }
 

@@ -11,6 +11,7 @@ use galley_domain::revision::RevisionNote;
 use galley_domain::role::RoleName;
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
+use galley_domain::trash::TrashedId;
 use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
@@ -258,6 +259,7 @@ ids! {
     RoleId: Role = "role";
     TagId: Tag = "tag";
     TokenId;
+    TrashedId;
     VariantId;
     WebhookId;
     WorkspaceMemberId: WorkspaceMember = "workspace member";

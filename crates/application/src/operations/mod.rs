@@ -19,6 +19,7 @@ pub mod roles;
 pub mod setup;
 pub mod tags;
 pub mod tokens;
+pub mod trash;
 pub mod variants;
 pub mod webhook_access;
 pub mod webhooks;

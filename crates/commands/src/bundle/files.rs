@@ -93,7 +93,7 @@ pub(super) fn piece(bundle: &Path, path: &Path) -> Result<BundledPiece, String> 
         NewSource { piece: read.id, variant: variant.map(VariantRef::Id), source }
     });
     let sources = sources.collect();
-    let piece = ContentPiece {
+    let mut piece = ContentPiece {
         id: read.id,
         content_group_id: read.content_group_id,
         order: read.order.clone(),
@@ -106,11 +106,11 @@ pub(super) fn piece(bundle: &Path, path: &Path) -> Result<BundledPiece, String> 
         updated_by: read.updated_by,
         // The restore finds them by the overrides.
         variants: Vec::new(),
-        // The restore takes it from the revisions.
         revision: None,
         fields: read.into_fields(),
     };
     let states = PartStates::of(&piece, &content, &overrides);
     let revisions = revisions::read(bundle, piece.id, states)?;
+    piece.revision = Some(revisions.last().map_or(0, |latest| latest.revision.number));
     Ok(BundledPiece { piece, content, overrides, revisions, sources })
 }

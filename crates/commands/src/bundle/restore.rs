@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use galley_application::operations::content_pieces::{self, RestoredPiece};
 use galley_application::operations::import_sources::{self};
-use galley_application::operations::restored_version;
+use galley_application::operations::{restored_version, trash};
 use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
@@ -172,6 +172,7 @@ impl RestoreReport {
                 let groups = read[some.clone()].iter().map(|one| one.piece.content_group_id);
                 content_pieces::lock_slugs(tx, &scope, &groups.collect::<Vec<_>>()).await?;
                 for one in &read[some.clone()] {
+                    trash::discard_piece(tx, &scope, one.piece.id).await?;
                     let restored_piece = RestoredPiece {
                         piece: &one.piece,
                         content: &one.content,

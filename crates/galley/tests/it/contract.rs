@@ -27,6 +27,9 @@ const fn go(phases: &'static str, examples: u32, seconds: Option<u32>) -> Genera
 
 const ALONE: &str = "examples,coverage,fuzzing";
 
+/// Single requests without those that cover every constraint of the document, which take minutes.
+const SAMPLED: &str = "examples,fuzzing";
+
 /// Sequences of requests that use the resources of earlier ones.
 const LINKED: &str = "stateful";
 
@@ -39,8 +42,12 @@ async fn generated_requests_get_responses_that_match_the_openapi_document(store:
     };
     let program = serve(&store);
     let goes = size(
-        vec![go("examples,fuzzing", 2, None)],
-        vec![go(ALONE, 5, None), go(LINKED, 10, Some(20))],
+        vec![go(SAMPLED, 2, None)],
+        // Constraints are checked before the database is used, so that one engine is sufficient.
+        vec![
+            go(if store.engine() == "SQLite" { ALONE } else { SAMPLED }, 5, None),
+            go(LINKED, 10, Some(20)),
+        ],
         vec![go(ALONE, 1_700, None), go(LINKED, 100, Some(300))],
     );
     let seed = seed();

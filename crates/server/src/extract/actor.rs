@@ -64,6 +64,7 @@ permissions! {
     WriteTokens = write Tokens;
     ReadProfile = read Profile;
     WriteProfile = write Profile;
+    WriteTrash = write Trash;
 }
 
 /// No permission: any token is enough, or the permission depends on the request.

@@ -88,6 +88,36 @@ impl<B> HandlerArgument for CreateRequest<B> {
     }
 }
 
+/// A request for an action that changes a resource, such as the restoration of a revision.
+#[derive(Debug)]
+pub(crate) struct ChangeActionRequest<B> {
+    prefer: Prefer,
+    action: ActionRequest<B>,
+}
+
+impl<B: RequestBody> ChangeActionRequest<B> {
+    /// Returns the preferred response, the resource's id, the parsed body, and the idempotency key
+    /// with its bytes.
+    pub(crate) async fn parse(
+        self,
+        caller: &Caller,
+    ) -> Result<(Prefer, B::Id, B, IdempotentRequest), Error> {
+        let (id, body, request) = self.action.parse(caller).await?;
+        Ok((self.prefer, id, body, request))
+    }
+}
+
+impl<B: Send> FromRequest<App> for ChangeActionRequest<B> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let prefer = Prefer::of(request.headers());
+        Ok(Self { prefer, action: ActionRequest::from_request(request, app).await? })
+    }
+}
+
+arguments! { @B ChangeActionRequest<B>: prefer, changes, idempotent, body; }
+
 /// A request for an action, such as a test of a webhook. Its response represents no resource.
 #[derive(Debug)]
 pub(crate) struct ActionRequest<B> {

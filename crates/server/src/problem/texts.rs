@@ -160,6 +160,9 @@ texts! {
     KeyTaken, CONFLICT, "The key is taken",
         "Another variant of the workspace has this `key`.",
         "Choose another key, or change the key of the other variant.";
+    LatestRevision, CONFLICT, "The revision is the latest one",
+        "The values of the latest revision of a piece, and of each of its variants, are current.",
+        "Change the piece first, or delete it.";
     SlugTaken, CONFLICT, "Another piece has this slug",
         "A group with `uniqueSlugs` contains the piece, directly or below it, and another piece \
          there has the same slug. Or the group can't get unique slugs, as its pieces have \

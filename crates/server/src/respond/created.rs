@@ -61,6 +61,17 @@ pub(crate) fn created_several<T: Serialize>(body: &T, warnings: usize) -> Create
     }
 }
 
+/// Returns 204 after a change, or 200 with the changed resource if preferred.
+pub(crate) fn changed<T: Serialize>(prefer: Prefer, version: i64, whole: &T) -> CreatedResponse {
+    let whole = json(whole);
+    let tag = entity_tag(version, whole.as_bytes()).to_str().ok().map(ToOwned::to_owned);
+    let body = match prefer {
+        Prefer::Minimal => String::new(),
+        Prefer::Representation => whole,
+    };
+    CreatedResponse { body, etag: tag, ..CreatedResponse::completed() }
+}
+
 /// Returns 202 with the identifier of the work in the background.
 pub(crate) fn accepted(id: impl ToString) -> CreatedResponse {
     CreatedResponse::accepted(json(&MinimalBody { id: id.to_string(), warning: None, token: None }))
@@ -68,13 +79,15 @@ pub(crate) fn accepted(id: impl ToString) -> CreatedResponse {
 
 /// Builds the HTTP response.
 pub(crate) fn respond(created: CreatedResponse) -> Response {
+    let is_whole = created.etag.is_some() && !created.body.is_empty();
     let body = created.body.into_bytes().into();
     let mut response = match created.status {
         CreatedStatus::Created => with_json(StatusCode::CREATED, body),
         CreatedStatus::Accepted => with_json(StatusCode::ACCEPTED, body),
+        CreatedStatus::Completed if is_whole => with_json(StatusCode::OK, body),
         CreatedStatus::Completed => no_content(),
     };
-    if created.etag.is_some() {
+    if is_whole {
         response = with_preference_applied(response);
     }
     let headers = response.headers_mut();

@@ -10,7 +10,8 @@ pub(crate) use crate::extract::actor::{Actor, AnyToken};
 pub(crate) use crate::extract::pagination::IdPageParams;
 pub(crate) use crate::extract::query::Query;
 pub(crate) use crate::extract::request::{
-    ActionRequest, ChangeRequest, CreateRequest, IdListQuery, IdQuery, ParsedChange,
+    ActionRequest, ChangeActionRequest, ChangeRequest, CreateRequest, IdListQuery, IdQuery,
+    ParsedChange,
 };
 pub(crate) use crate::problem::Problem;
 pub(crate) use crate::respond::{created, response};

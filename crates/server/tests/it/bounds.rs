@@ -118,7 +118,7 @@ async fn request_bodies_share_a_memory_budget(store: TestStore) {
 async fn pages_have_a_size_limit(store: TestStore) {
     let limits = ServerLimits { response_size_limit: 1_000_000, ..ServerLimits::default() };
     let service = Service::start_with(store, limits).await;
-    let words = "<p>Some words.</p>".repeat(6_000);
+    let words = format!("<p>{}</p>", "Some words. ".repeat(80)).repeat(110);
     let custom_data = json!({"a": "b".repeat(200_000)}).to_string();
     let mut made = Vec::new();
     for number in 0..9 {
@@ -286,7 +286,7 @@ async fn responses_share_a_memory_budget(store: TestStore) {
         [&service.home, &service.home, &service.home, &other].into_iter().enumerate()
     {
         let mut piece = service.piece(&format!("large-{number}"));
-        piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
+        piece["content"] = json!(format!("<p>{}</p>", "Some words. ".repeat(80)).repeat(1_100));
         piece["contentGroupId"] = json!(home.group);
         let made =
             service.send_as(&home.token, Method::POST, "/content-pieces", Some(&piece)).await;

@@ -58,6 +58,7 @@ mod text_requests;
 mod timing;
 mod tokens;
 mod traffic;
+mod trash;
 mod unique_slugs;
 mod unknown_parameters;
 mod variants;

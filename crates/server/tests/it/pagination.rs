@@ -110,7 +110,7 @@ async fn deep_pages_are_right_after_every_kind_of_change(store: TestStore) {
     let assert_right = async |what: &str| {
         for filter in [String::new(), format!("&contentGroupId={home}")] {
             for sort in ["order", "-order"] {
-                let list = format!("/content-pieces/list?sort={sort}{filter}");
+                let list = format!("/content-pieces/list?fields=id&sort={sort}{filter}");
                 // Cursors are independent of page numbers.
                 let mut all = Vec::new();
                 let mut next = Some(format!("{list}&perPage=1000"));
@@ -137,9 +137,8 @@ async fn deep_pages_are_right_after_every_kind_of_change(store: TestStore) {
             }
         }
     };
-    assert_right("at first").await;
-    let ids = service.get("/content-pieces/list?perPage=1000&page=2").await.column("id");
     assert_right("nothing").await;
+    let ids = service.get("/content-pieces/list?fields=id&perPage=1000&page=2").await.column("id");
     let mut body = service.piece("at-the-front");
     body["referenceId"] = json!(null);
     service.create("/content-pieces", &service.piece("at-the-end")).await;

@@ -15,15 +15,21 @@ async fn a_list_takes_four_statements_or_five_in_a_variant_at_any_size(store: Te
         tags.push(service.create("/tags", &json!({"label": label})).await);
     }
     service.create("/variants", &json!({"key": "de", "label": "German"})).await;
-    for number in 0..1_000 {
-        let mut body = service.piece(&format!("p{number}"));
-        body["tags"] = json!([tags[number % 3], tags[(number + 1) % 3]]);
-        body["members"] = json!([service.home.made.member.to_string()]);
-        let id = service.create("/content-pieces", &body).await;
-        if number % 2 == 0 {
-            let body = json!({"id": id, "variant": "de", "title": "Titel", "tags": [tags[0]]});
-            assert_eq!(service.put("/content-pieces", &body).await.status, 204);
-        }
+    let pieces: Vec<_> = (0..1_000)
+        .map(|number| {
+            let mut body = service.piece(&format!("p{number}"));
+            body["tags"] = json!([tags[number % 3], tags[(number + 1) % 3]]);
+            body["members"] = json!([service.home.made.member.to_string()]);
+            body
+        })
+        .collect();
+    for pieces in pieces.chunks(100) {
+        let body = json!({"pieces": pieces});
+        assert_eq!(service.post("/content-pieces/batch", &body).await.status, 201);
+    }
+    for id in service.get("/content-pieces/list?perPage=100&fields=id").await.column("id") {
+        let body = json!({"id": id, "variant": "de", "title": "Titel", "tags": [tags[0]]});
+        assert_eq!(service.put("/content-pieces", &body).await.status, 204);
     }
     for (size, query) in [
         (1, "perPage=1".to_owned()),

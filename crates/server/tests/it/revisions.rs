@@ -609,3 +609,112 @@ async fn concurrent_changes_have_consecutive_revisions(store: TestStore) {
     }
     assert_eq!(titles.len(), 16);
 }
+
+#[on_both_engines]
+async fn a_purged_revision_leaves_no_values_and_the_others_readable(store: TestStore) {
+    let service = Service::start(store).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let mut body = service.piece("a");
+    let text = |word: &str| format!("<p>{} {word}</p>", "Words of a text.".repeat(30));
+    body["content"] = json!(text("first"));
+    let id = service.create("/content-pieces", &body).await;
+    let path = format!("/content-pieces?id={id}");
+    let mut expected = vec![states(&service, &path).await];
+    for change in [
+        json!({"content": text("second")}),
+        json!({"content": text("secret"), "title": "Secret"}),
+        json!({"variant": "de", "title": "Titel", "content": text("geheim")}),
+        json!({"content": text("fourth"), "title": "Fourth"}),
+        json!({"variant": "de", "title": "Neuer Titel"}),
+        json!({"variant": "de", "content": text("neu")}),
+    ] {
+        update(&service, &id, &change).await;
+        expected.push(states(&service, &path).await);
+    }
+    let purge = async |number: i64, status: u16| {
+        let revision = revision(&service, &id, number).await;
+        let path = format!("/content-pieces/revision?id={id}&revision={revision}");
+        let purged = service.delete(&path).await;
+        assert_eq!(purged.status, status, "{number}: {}", purged.body);
+        if status == 204 {
+            service.delete(&path).await.assert_problem(404, "not_found", &[]);
+        }
+    };
+    let check = async |expected: &[Vec<Value>], left: &[i64]| {
+        let all = revisions(&service, &id).await;
+        let numbers: Vec<_> = all.iter().map(|one| one["number"].as_i64().unwrap()).collect();
+        assert_eq!(numbers, left);
+        for found in all {
+            let number = usize::try_from(found["number"].as_i64().unwrap()).unwrap();
+            let revision = found["id"].as_str().unwrap();
+            let path = format!("/content-pieces/revision?id={id}&revision={revision}");
+            assert_eq!(states(&service, &path).await, expected[number - 1], "{found}");
+        }
+    };
+    // The values of the latest ones are current, each in its part.
+    for latest in [5, 7] {
+        purge(latest, 409).await;
+    }
+    purge(3, 204).await;
+    // The piece itself at the variant's revision is the one before.
+    let as_before = |expected: &mut Vec<Vec<Value>>, number: usize, of: usize| {
+        for (index, state) in expected[number - 1].clone().into_iter().enumerate() {
+            let before = expected[of - 1][index].clone();
+            let is_own = |field: &str| index == 0 || (field != "title" && field != "content");
+            let mut mixed = state;
+            for field in ["title", "content"].into_iter().filter(|field| is_own(field)) {
+                mixed[field] = before[field].clone();
+            }
+            expected[number - 1][index] = mixed;
+        }
+    };
+    as_before(&mut expected, 4, 2);
+    check(&expected, &[7, 6, 5, 4, 2, 1]).await;
+    // The oldest revision becomes that of the next one.
+    purge(1, 204).await;
+    check(&expected, &[7, 6, 5, 4, 2]).await;
+    assert_eq!(revisions(&service, &id).await[4]["fields"], json!([]));
+    // The first one of a variant: the piece has no override before the next one.
+    purge(4, 204).await;
+    purge(6, 204).await;
+    let all = revisions(&service, &id).await;
+    assert_eq!(all[0]["fields"], json!(["title", "content"]));
+    expected[4][0]["variants"] = json!([]);
+    expected[4][1] = expected[4][0].clone();
+    check(&expected, &[7, 5, 2]).await;
+    let of_variant = service.get(&format!("/content-pieces/revisions?id={id}&variant=de")).await;
+    assert_eq!(of_variant.body.as_array().unwrap().len(), 1);
+    // Without the permission, nothing is removed.
+    let token = service.token("contentPieces:write", None).await;
+    let second = revision(&service, &id, 2).await;
+    let path = format!("/content-pieces/revision?id={id}&revision={second}");
+    let rejected = service.send_as(&token, Method::DELETE, &path, None).await;
+    rejected.assert_problem(403, "insufficient_permissions", &[]);
+    check(&expected, &[7, 5, 2]).await;
+    // A piece with its creation alone has nothing to purge.
+    let new = service.create("/content-pieces", &service.piece("b")).await;
+    let first = revision(&service, &new, 1).await;
+    let path = format!("/content-pieces/revision?id={new}&revision={first}");
+    service.delete(&path).await.assert_problem(409, "latest_revision", &[]);
+}
+
+#[on_both_engines]
+async fn the_deletion_of_a_variant_removes_the_values_of_its_revisions(store: TestStore) {
+    let service = Service::start(store).await;
+    let german = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let id = service.create("/content-pieces", &service.piece("a")).await;
+    let path = format!("/content-pieces?id={id}");
+    let own = service.get(&format!("{path}&content=true")).await.body;
+    update(&service, &id, &json!({"variant": "de", "title": "Titel"})).await;
+    update(&service, &id, &json!({"variant": "de", "title": "Neuer Titel"})).await;
+    assert_eq!(service.delete(&format!("/variants?id={german}")).await.status, 204);
+    for found in revisions(&service, &id).await {
+        assert_eq!((&found["fields"], found["size"].as_i64() < Some(8)), (&json!([]), true));
+        let revision = found["id"].as_str().unwrap();
+        let path = format!("/content-pieces/revision?id={id}&revision={revision}&content=true");
+        let state = service.get(&path).await.body;
+        assert_eq!((&state["title"], &state["content"]), (&own["title"], &own["content"]));
+    }
+    update(&service, &id, &json!({"title": "Later"})).await;
+    assert_eq!(revisions(&service, &id).await[0]["number"], 4);
+}

@@ -13,6 +13,7 @@ use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::role::{BaseType, RoleName};
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
+use galley_domain::trash::TrashedId;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::webhook::{DisabledReason, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
@@ -59,7 +60,8 @@ macro_rules! displayed {
 
 displayed! {
     WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
-    ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor
+    ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor,
+    TrashedId
 }
 
 /// Stores values by their names.

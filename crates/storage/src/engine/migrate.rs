@@ -55,6 +55,8 @@ const MIGRATIONS: &[Migration] = migrations! {
     18 "unique slugs" "0018_unique_slugs.sql",
     19 "custom data schemas" "0019_custom_data_schemas.sql",
     20 "revisions" "0020_revisions.sql",
+    21 "trash" "0021_trash.sql",
+    22 "variant revisions" "0022_variant_revisions.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -384,6 +384,19 @@ pub async fn delete(
     tx.change_each(sql, rows, Affects::Nothing).await
 }
 
+/// Removes the values from the revisions of a deleted variant, so that nothing is to be undone if a
+/// variant with its id is created again.
+pub(super) async fn clear_variant(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    variant: VariantId,
+) -> Result<()> {
+    let sql = "UPDATE content_piece_revisions SET fields = '', undo = ?3, depth = 0
+        WHERE workspace_id = ?1 AND variant_id = ?2";
+    let nothing = Undo::nothing()?;
+    tx.change(sql, &row![workspace, variant, nothing.value()], Affects::Nothing).await
+}
+
 /// Deletes the revisions of a piece.
 pub async fn delete_of_piece(
     tx: &WriteTx<'_>,

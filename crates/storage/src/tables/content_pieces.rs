@@ -11,7 +11,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentGroupId, ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
-use crate::tables::content_piece_revisions::{self, LatestRevision, part_key};
+use crate::tables::content_piece_revisions::{LatestRevision, part_key};
 use crate::tables::{content_piece_references, content_piece_variants};
 
 macro_rules! columns {
@@ -454,11 +454,9 @@ pub async fn update_content(
     tx.change(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await
 }
 
-/// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
+/// Deletes a piece with its dependent rows. Foreign keys delete its overrides. Its revisions are
+/// kept.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    if piece.has_revisions() {
-        content_piece_revisions::delete_of_piece(tx, workspace, piece.id).await?;
-    }
     content_piece_references::delete(tx, workspace, piece).await?;
     let sql =
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";

@@ -25,6 +25,7 @@ mod revision_undo;
 pub mod roles;
 pub mod tags;
 pub mod tokens;
+pub mod trash;
 pub mod unique_slugs;
 pub mod users;
 pub mod variants;

@@ -40,6 +40,12 @@ impl Undo {
         Self::compress(before, fields, &base(after, fields))
     }
 
+    /// Returns the values before a change of no field.
+    pub fn nothing() -> Result<Self> {
+        let nothing = PartState::default();
+        Self::of(&nothing, &nothing, &[])
+    }
+
     /// Returns all values of `before`, to be decoded without any others.
     pub fn complete(before: &PartState) -> Result<Self> {
         Self::compress(before, PieceField::ALL, &[])

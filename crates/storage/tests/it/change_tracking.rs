@@ -15,7 +15,7 @@ use crate::conformance;
 const COPY_WORKSPACE: &str = "ws_00000000000000000000000000";
 
 /// The tables that no cached response shows.
-const UNCACHED_TABLES: [&str; 20] = [
+const UNCACHED_TABLES: [&str; 24] = [
     "content_piece_revisions",
     "content_piece_sources",
     "content_piece_variant_sources",
@@ -32,6 +32,10 @@ const UNCACHED_TABLES: [&str; 20] = [
     "mails",
     "order_spreads",
     "schema_migrations",
+    "trash_entries",
+    "trashed_groups",
+    "trashed_parts",
+    "trashed_pieces",
     "webhook_queues",
     "webhook_recoveries",
     "webhooks",

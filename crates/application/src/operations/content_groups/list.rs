@@ -72,7 +72,7 @@ impl GroupView {
 }
 
 /// Returns a group with the ids of its children, or with all descendants.
-pub(super) async fn get_in(
+pub(crate) async fn get_in(
     tx: &Tx<'_>,
     scope: &Scope,
     id: ContentGroupId,

@@ -9,9 +9,11 @@ use galley_api_types::content_group::{
 use galley_domain::content_group::{ContentGroup, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::ResourceChange;
-use galley_domain::{ContentGroupId, Invalid};
+use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
+use galley_domain::{ContentGroupId, Invalid, WorkspaceId};
 use galley_storage::{
-    Tx, WriteTx, content_groups, content_pieces, event_append, ordering, webhooks, workspaces,
+    Tx, WriteTx, content_groups, content_pieces, event_append, ordering, trash, webhooks,
+    workspaces,
 };
 
 use crate::caller::Caller;
@@ -19,14 +21,15 @@ use crate::custom_data_schema;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::content_pieces::{removal_event, unique_slugs, unknown_field};
+use crate::operations::content_pieces::{removal_event, remove, unique_slugs, unknown_field};
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
 use crate::references;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
+pub(crate) use list::get_in;
+use list::list_in;
 pub use list::{GroupList, GroupListRequest, GroupView};
-use list::{get_in, list_in};
 pub use schemas::{GroupSchema, Violation, ViolationPage, schema, violations};
 
 /// Returns a group with its ancestors and descendants.
@@ -75,7 +78,8 @@ pub async fn update(
     caller.write("content_groups.update", write).await
 }
 
-/// Deletes a group, with everything in it if `recursive`.
+/// Deletes a group, with everything in it if `recursive`. It moves into the trash, unless that is
+/// turned off.
 pub async fn delete(
     caller: &Caller,
     id: ContentGroupId,
@@ -83,8 +87,9 @@ pub async fn delete(
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let kind = caller.usual_deletion();
     let write = async move |tx: &WriteTx<'_>| {
-        delete_in(tx, &environment, &scope, id, recursive, &expected).await
+        delete_in(tx, &environment, &scope, id, recursive, &expected, kind).await
     };
     caller.write("content_groups.delete", write).await
 }
@@ -122,6 +127,20 @@ pub async fn restore(
 ) -> Result<ContentGroup, Error> {
     let group = ContentGroup { version: restored_version(environment), ..group };
     insert(tx, environment, scope, group, ancestor).await
+}
+
+/// Restores a group of the trash, unless it exists.
+pub(crate) async fn restore_if_missing(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    group: ContentGroup,
+    ancestor: Option<ContentGroupId>,
+) -> Result<(), Error> {
+    if content_groups::find(tx, scope.workspace, group.id).await?.is_none() {
+        restore(tx, environment, scope, group, ancestor).await?;
+    }
+    Ok(())
 }
 
 async fn insert(
@@ -218,71 +237,106 @@ pub async fn delete_in(
     id: ContentGroupId,
     recursive: bool,
     expected: &VersionPrecondition,
+    kind: Deletion,
 ) -> Result<(), Error> {
-    workspaces::lock(tx, scope.workspace).await?;
+    let workspace = scope.workspace;
+    workspaces::lock(tx, workspace).await?;
     let (group, path) = find(tx, scope, id).await?;
     expected.check_version(group.version)?;
-    if recursive {
-        delete_contents(tx, environment, scope, id, &path).await?;
-    } else if content_groups::has_contents(tx, scope.workspace, id).await? {
-        let detail =
-            "the group contains groups or pieces: delete these first, or send recursive=true";
-        return Err(Rejection::new(Reason::NotEmpty, detail).into());
+    let mut entry = TrashEntry {
+        id: TrashedId::Group(id),
+        content_group_id: parent_of(&path),
+        title: group.name.as_str().to_owned(),
+        deleted_at: environment.now(),
+        deleted_by: scope.author,
+        pieces: 0,
+    };
+    let groups = deleted_groups(tx, workspace, group, path, recursive).await?;
+    let trashed = (kind == Deletion::ToTrash).then_some(entry.id);
+    if let Some(trashed) = trashed {
+        trash::insert(tx, workspace, &entry).await?;
+        let parents_first = groups.iter().rev();
+        let rows: Vec<_> =
+            parents_first.map(|(group, path)| (group.clone(), parent_of(path))).collect();
+        trash::insert_groups(tx, workspace, trashed, &rows).await?;
     }
-    let data = event_data(&group, &path, &[]);
-    let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
-    webhooks::disable_on_group(tx, scope.workspace, id).await?;
-    content_groups::delete(tx, scope.workspace, id).await?;
-    event_append::append(tx, scope.workspace, [removed], environment.now()).await?;
+    for (group, path) in groups {
+        entry.pieces += delete_pieces(tx, environment, scope, group.id, &path, trashed).await?;
+        let data = event_data(&group, &path, &[]);
+        let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
+        webhooks::disable_on_group(tx, workspace, group.id).await?;
+        content_groups::delete(tx, workspace, group.id).await?;
+        event_append::append(tx, workspace, [removed], entry.deleted_at).await?;
+    }
+    if trashed.is_some() && entry.pieces > 0 {
+        trash::update_pieces(tx, workspace, entry.id, entry.pieces).await?;
+    }
     Ok(())
 }
 
-/// The number of pieces that are deleted per batch.
-const DELETE_BATCH: i64 = 500;
+/// Returns the parent of the group at the end of `path`.
+fn parent_of(path: &GroupPath) -> Option<ContentGroupId> {
+    path.groups().iter().rev().nth(1).copied()
+}
 
-/// Deletes the pieces and groups under a group, leaves first, with their events.
-async fn delete_contents(
+/// Returns the groups that a deletion deletes, with their paths, descendants first. Rejects a
+/// deletion of more than that.
+async fn deleted_groups(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    id: ContentGroupId,
-    path: &GroupPath,
-) -> Result<(), Error> {
-    let (workspace, now) = (scope.workspace, environment.now());
-    if content_pieces::has_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
+    workspace: WorkspaceId,
+    group: ContentGroup,
+    path: GroupPath,
+    recursive: bool,
+) -> Result<Vec<(ContentGroup, GroupPath)>, Error> {
+    if !recursive {
+        if content_groups::has_contents(tx, workspace, group.id).await? {
+            let detail =
+                "the group contains groups or pieces: delete these first, or send recursive=true";
+            return Err(Rejection::new(Reason::NotEmpty, detail).into());
+        }
+        return Ok(vec![(group, path)]);
+    }
+    if content_pieces::has_more_than(tx, workspace, group.id, RECURSIVE_DELETE_MAX).await? {
         let detail = format!(
             "the group and its subgroups contain more than {RECURSIVE_DELETE_MAX} pieces: delete \
              some subgroups or pieces first"
         );
         return Err(Rejection::new(Reason::TooLarge, detail).into());
     }
-    let groups = content_groups::subtree(tx, workspace, &[id]).await?;
-    for (group, path) in descendants_first(groups, id, path) {
-        // Works in batches, as the events of all pieces are large.
-        loop {
-            let batch =
-                content_pieces::list_in_group_for_deletion(tx, workspace, group.id, DELETE_BATCH)
-                    .await?;
-            if batch.is_empty() {
-                break;
-            }
-            let referenced = references::of_pieces(tx, workspace, batch.iter()).await?;
-            let mut removed = Vec::with_capacity(batch.len());
-            for piece in &batch {
-                removed.push(removal_event(environment, piece, &referenced, path.clone()));
-                content_pieces::delete(tx, workspace, piece).await?;
-            }
-            event_append::append(tx, workspace, removed, now).await?;
+    let groups = content_groups::subtree(tx, workspace, &[group.id]).await?;
+    Ok(descendants_first(groups, group.id, &path))
+}
+
+/// The number of pieces that are deleted per batch.
+const DELETE_BATCH: i64 = 500;
+
+/// Deletes the pieces directly in a group, with their events. Returns their number.
+async fn delete_pieces(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    group: ContentGroupId,
+    path: &GroupPath,
+    trashed: Option<TrashedId>,
+) -> Result<i64, Error> {
+    let workspace = scope.workspace;
+    let mut deleted = 0;
+    // Works in batches, as the events of all pieces are large.
+    loop {
+        let batch = content_pieces::list_in_group_for_deletion(tx, workspace, group, DELETE_BATCH);
+        let batch = batch.await?;
+        if batch.is_empty() {
+            return Ok(deleted);
         }
-        if group.id != id {
-            let data = event_data(&group, &path, &[]);
-            let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
-            webhooks::disable_on_group(tx, workspace, group.id).await?;
-            content_groups::delete(tx, workspace, group.id).await?;
-            event_append::append(tx, workspace, [removed], now).await?;
+        let referenced = references::of_pieces(tx, workspace, batch.iter()).await?;
+        let mut removed = Vec::with_capacity(batch.len());
+        for piece in &batch {
+            removed.push(removal_event(environment, piece, &referenced, path.clone()));
+            remove(tx, scope, piece, trashed).await?;
+            deleted += 1;
         }
+        event_append::append(tx, workspace, removed, environment.now()).await?;
     }
-    Ok(())
 }
 
 /// Returns the groups of a subtree with their paths, descendants first.

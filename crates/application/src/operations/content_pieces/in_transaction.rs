@@ -5,13 +5,14 @@ use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::event::ResourceChange;
+use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
 use galley_storage::event_append::{self, NewEvent};
 use galley_storage::{
     WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
-    ordering, variants,
+    ordering, trash, variants,
 };
 
 use crate::custom_data_schema::WorkBudget;
@@ -23,6 +24,7 @@ use crate::operations::content_pieces::missing_references::{
 };
 use crate::operations::content_pieces::order_keys::{find_reference, place_of};
 use crate::operations::content_pieces::revisions;
+use crate::operations::content_pieces::trash::remove;
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
@@ -116,7 +118,7 @@ pub struct RestoredPiece<'p> {
     pub content: &'p str,
     /// Its overrides in variants.
     pub overrides: &'p [Override],
-    /// Its revisions, the latest last.
+    /// Its revisions, the latest last, unless the store has them.
     pub revisions: &'p [StoredRevision],
 }
 
@@ -152,9 +154,8 @@ pub async fn restore(
     let members = members_and_actors(members, actors);
     let mut referenced = references::find(tx, workspace, tags, &members, &[]).await?;
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
-    let revision = Some(revisions.last().map_or(0, |latest| latest.revision.number));
     let version = restored_version(environment);
-    let mut piece = ContentPiece { version, revision, ..piece.clone() };
+    let mut piece = ContentPiece { version, ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
@@ -207,6 +208,7 @@ pub async fn delete_in(
     scope: &Scope,
     id: ContentPieceId,
     expected: &VersionPrecondition,
+    kind: Deletion,
 ) -> Result<(), Error> {
     let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
     let (piece, path) = found.ok_or_else(Error::not_found)?;
@@ -216,8 +218,20 @@ pub async fn delete_in(
     expected.check_version(piece.version)?;
     let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
     let removed = removal_event(environment, &piece, &referenced, path);
-    content_pieces::delete(tx, scope.workspace, &piece).await?;
-    event_append::append(tx, scope.workspace, [removed], environment.now()).await?;
+    let now = environment.now();
+    let entry = TrashEntry {
+        id: TrashedId::Piece(id),
+        content_group_id: Some(piece.content_group_id),
+        title: piece.fields.title.as_str().to_owned(),
+        deleted_at: now,
+        deleted_by: scope.author,
+        pieces: 1,
+    };
+    if kind == Deletion::ToTrash {
+        trash::insert(tx, scope.workspace, &entry).await?;
+    }
+    remove(tx, scope, &piece, (kind == Deletion::ToTrash).then_some(entry.id)).await?;
+    event_append::append(tx, scope.workspace, [removed], now).await?;
     Ok(())
 }
 

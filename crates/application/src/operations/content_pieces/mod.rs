@@ -7,9 +7,11 @@ mod missing_references;
 mod order_keys;
 mod piece_view;
 mod restore_revision;
+mod revision_purge;
 mod revision_reads;
 mod revision_retention;
 mod revisions;
+mod trash;
 pub(super) mod unique_slugs;
 mod update;
 
@@ -29,9 +31,11 @@ pub use piece_view::PieceView;
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };
+pub use revision_purge::purge_revision;
 pub use revision_reads::*;
 pub use revision_retention::remove_expired_revisions;
 pub use revisions::raise_due_events;
+pub(crate) use trash::{remove, restore_from_trash};
 pub use unique_slugs::lock_slugs;
 pub use update::*;
 
@@ -142,15 +146,17 @@ pub async fn content(
     caller.read_current("content_pieces.content", read).await
 }
 
-/// Deletes a piece.
+/// Deletes a piece. It moves into the trash, unless that is turned off.
 pub async fn delete(
     caller: &Caller,
     id: ContentPieceId,
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
     let (scope, environment) = (caller.scope(), caller.environment().clone());
-    let write =
-        async move |tx: &WriteTx<'_>| delete_in(tx, &environment, &scope, id, &expected).await;
+    let kind = caller.usual_deletion();
+    let write = async move |tx: &WriteTx<'_>| {
+        delete_in(tx, &environment, &scope, id, &expected, kind).await
+    };
     caller.write_grouped("content_pieces.delete", Some(vec![key_of(id)]), write).await
 }
 

@@ -10,6 +10,7 @@ use galley_storage::{WriteTx, content_piece_revisions, content_pieces, ordering,
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::content_pieces::in_transaction::StoredPiece;
 use crate::operations::content_pieces::revision_reads::{
     RevisionOfPiece, existing_variants_changed_after, find_revision, latest_part, part_at,
@@ -38,13 +39,16 @@ pub async fn restore_revision(
     caller: &Caller,
     restoration: RevisionRestoration,
     expected: VersionPrecondition,
-) -> Result<StoredPiece, Error> {
+    request: IdempotentRequest,
+    respond: Respond<StoredPiece>,
+) -> Result<CreatedResponse, Error> {
     let environment = caller.environment().clone();
     let scope = Scope { origin: Origin::Restore, ..caller.scope() };
     let restore = async move |tx: &WriteTx<'_>| {
         Box::pin(restore_in(tx, &environment, &scope, &restoration, &expected)).await
     };
-    caller.write("content_pieces.restore_revision", restore).await
+    let name = "content_pieces.restore_revision";
+    idempotency::create(caller, name, request, None, restore, respond).await
 }
 
 async fn restore_in(
@@ -124,7 +128,7 @@ async fn restored_part(
 }
 
 /// Removes tags and members that no longer exist.
-async fn leave_out_deleted(
+pub(super) async fn leave_out_deleted(
     tx: &WriteTx<'_>,
     scope: &Scope,
     state: &mut PartState,
@@ -143,7 +147,7 @@ async fn leave_out_deleted(
 }
 
 /// Finds a piece in the scope, and locks it.
-async fn lock_visible(
+pub(super) async fn lock_visible(
     tx: &WriteTx<'_>,
     scope: &Scope,
     id: ContentPieceId,

@@ -10,7 +10,7 @@ use galley_domain::revision::PartState;
 use galley_domain::revision_retention::{ExpiredRevisions, RevisionRetention};
 use galley_domain::{ContentPieceId, Timestamp, VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::{self, StoredRevision, Undo};
-use galley_storage::{Database, Tx, WriteTx, content_pieces, variants, workspaces};
+use galley_storage::{Database, Tx, WriteTx, content_pieces, workspaces};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -89,20 +89,14 @@ async fn remove_of_piece(
     let expired = ages.iter().filter(|age| removed.contains(&age.number));
     let parts: BTreeSet<_> = expired.map(|age| age.variant).collect();
     for variant in parts {
-        let is_deleted = match variant {
-            Some(variant) => variants::find(tx, workspace, variant).await?.is_none(),
-            None => false,
-        };
-        // The latest state of a deleted variant is unknown, so its revisions are not merged.
-        if !is_deleted {
-            merge(tx, workspace, &piece, variant, &removed).await?;
-        }
+        merge(tx, workspace, &piece, variant, &removed).await?;
     }
     Ok(content_piece_revisions::delete(tx, workspace, piece.id, &removed).await?)
 }
 
-/// Merges the removed revisions of a part into those that follow them.
-async fn merge(
+/// Merges the removed revisions of a part into those that follow them. If those before a piece's
+/// oldest kept revision are removed, it becomes the first one, and their values are lost.
+pub(super) async fn merge(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: &ContentPiece,
@@ -137,6 +131,7 @@ async fn merge(
         }
     }
     match open {
+        Some(open) if variant.is_none() => open.store_first(tx, workspace, piece.id).await,
         Some(open) => open.store(tx, workspace, piece.id, &state).await,
         None => Ok(()),
     }
@@ -155,6 +150,22 @@ struct OpenMerge {
 }
 
 impl OpenMerge {
+    /// Stores the revision as the first one of a piece, which has no values before it.
+    async fn store_first(
+        self,
+        tx: &WriteTx<'_>,
+        workspace: WorkspaceId,
+        piece: ContentPieceId,
+    ) -> Result<(), Error> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        let mut first = self.stored;
+        first.revision.fields.clear();
+        (first.depth, first.undo) = (0, Undo::nothing()?);
+        Ok(content_piece_revisions::replace(tx, workspace, piece, &first).await?)
+    }
+
     /// Stores the merged revision, whose change begins with `before`.
     async fn store(
         self,

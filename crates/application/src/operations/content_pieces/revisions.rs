@@ -99,8 +99,7 @@ pub(super) fn first_revision(piece: &ContentPiece) -> Revision {
 
 /// Returns the row of a first revision, which has no values before it.
 fn stored_creation(revision: Revision) -> Result<StoredRevision, Error> {
-    let nothing = PartState::default();
-    let undo = Undo::of(&nothing, &nothing, &[])?;
+    let undo = Undo::nothing()?;
     Ok(StoredRevision { revision, is_hidden: false, event_due_at: None, depth: 0, undo })
 }
 
@@ -375,7 +374,11 @@ async fn raise_due_event(
     (workspace, piece, number): DueRevision,
 ) -> Result<(), Error> {
     let found = content_pieces::find_for_update(tx, workspace, piece).await?;
-    let Some((piece, path)) = found else { return Ok(()) };
+    let Some((piece, path)) = found else {
+        // The piece is in the trash. Its restoration raises an event with its state.
+        content_piece_revisions::clear_due_event(tx, workspace, piece, number).await?;
+        return Ok(());
+    };
     // A later change may have raised the event or delayed it.
     let found = content_piece_revisions::find(tx, workspace, piece.id, number).await?;
     let now = environment.now();

@@ -4,11 +4,13 @@ pub(crate) mod schema;
 
 use galley_api_types::content_group::{ContentGroupBody, ContentGroupChange, NewContentGroup};
 use galley_application::operations::content_groups::{self, GroupListRequest, GroupView};
+use galley_application::operations::trash;
 use galley_domain::ContentGroupId;
 
 use crate::extract::actor::{ReadContentGroups, WriteContentGroups};
 use crate::extract::pagination::{self, PageRequest};
 use crate::respond::{large_response, page_links};
+use crate::routes::content_pieces::PermanentParameter;
 use crate::routes::prelude::*;
 
 const PATH: &str = "/content-groups";
@@ -128,12 +130,14 @@ pub(crate) async fn update(
 /// Delete a content group
 ///
 /// A group that contains groups or pieces is deleted only with `recursive=true`, together with its
-/// contents. A deletion of more than 10,000 pieces is rejected.
+/// contents. A deletion of more than 10,000 pieces is rejected. The group moves into the trash with
+/// everything in it, unless the server is configured without one.
 #[utoipa::path(
     delete, path = "/content-groups", operation_id = "deleteContentGroup",
     params(
         ("id" = schemas::ContentGroupId, Query),
         ("recursive" = Option<bool>, Query, description = "Delete also its contents"),
+        PermanentParameter,
     ),
     responses((status = 409, description = "not_empty, too_large")),
 )]
@@ -144,7 +148,12 @@ pub(crate) async fn delete(
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentGroupId>();
     let recursive = query.boolean("recursive");
+    let permanent = query.boolean("permanent");
     query.finish()?;
-    content_groups::delete(actor.caller(), id.get()?, recursive, expected).await?;
+    if permanent {
+        trash::delete_group(actor.caller(), id.get()?, recursive, expected).await?;
+    } else {
+        content_groups::delete(actor.caller(), id.get()?, recursive, expected).await?;
+    }
     Ok(response::no_content())
 }

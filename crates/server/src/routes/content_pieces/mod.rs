@@ -10,16 +10,29 @@ mod input;
 pub(crate) mod list;
 pub(crate) mod revisions;
 pub(crate) mod sources;
+pub(crate) mod trash;
 pub(crate) mod update;
 
 use galley_api_types::content_piece::ContentPieceBody;
-use galley_application::operations::content_pieces;
+use galley_application::operations::{self, content_pieces};
 use galley_domain::ContentPieceId;
+use utoipa::IntoParams;
 
 use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
 use crate::extract::query::RequestedId;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::prelude::*;
+
+/// The parameter of a deletion for good.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) struct PermanentParameter {
+    /// Delete for good, also from the trash, with all revisions. This needs the permission
+    /// `trash:write`.
+    #[param(default = false)]
+    permanent: Option<bool>,
+}
 
 /// The path of the resource.
 const PATH: &str = "/content-pieces";
@@ -48,16 +61,24 @@ pub(crate) async fn get(
 
 /// Delete a content piece
 ///
-/// A repeated request returns 404.
+/// Moves the piece into the trash, unless the server is configured without one. A repeated request
+/// returns 404.
 #[utoipa::path(
     delete, path = "/content-pieces", operation_id = "deleteContentPiece",
-    params(("id" = schemas::ContentPieceId, Query)),
+    params(("id" = schemas::ContentPieceId, Query), PermanentParameter),
 )]
 pub(crate) async fn delete(
     actor: Actor<WriteContentPieces>,
     expected: VersionPrecondition,
-    IdQuery(id): IdQuery<ContentPieceId>,
+    mut query: Query,
 ) -> Result<Response, Problem> {
-    content_pieces::delete(actor.caller(), id, expected).await?;
+    let id = query.id::<ContentPieceId>();
+    let permanent = query.boolean("permanent");
+    query.finish()?;
+    if permanent {
+        operations::trash::delete_piece(actor.caller(), id.get()?, expected).await?;
+    } else {
+        content_pieces::delete(actor.caller(), id.get()?, expected).await?;
+    }
     Ok(response::no_content())
 }

@@ -7,13 +7,13 @@ use galley_api_types::revision::{
 use galley_application::Error;
 use galley_application::operations::content_pieces::{
     self, NotedRevision, PieceAtRevision, RevisionListRequest, RevisionNoteChange, RevisionOfPiece,
-    RevisionRestoration,
+    RevisionRestoration, StoredPiece,
 };
 use galley_domain::revision::RevisionNote;
 use galley_domain::{ContentPieceId, RevisionId};
 use utoipa::IntoParams;
 
-use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
+use crate::extract::actor::{ReadContentPieces, WriteContentPieces, WriteTrash};
 use crate::extract::pagination::PER_PAGE_MAX;
 use crate::extract::query::RequestedId;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
@@ -112,6 +112,31 @@ pub(crate) async fn update(
     Ok(response::updated(prefer, version, &body))
 }
 
+/// Delete a revision
+///
+/// Removes the values of the revision from the database, and from the states at later revisions of
+/// other variants. The latest revision of the piece and of each variant is rejected, as its values
+/// are current.
+#[utoipa::path(
+    delete, path = "/content-pieces/revision", operation_id = "deleteRevision",
+    params(
+        ("id" = schemas::ContentPieceId, Query),
+        ("revision" = schemas::RevisionId, Query),
+    ),
+    responses((status = 409, description = "latest_revision")),
+)]
+pub(crate) async fn delete(
+    actor: Actor<WriteTrash>,
+    expected: VersionPrecondition,
+    mut query: Query,
+) -> Result<Response, Problem> {
+    let id = query.id::<ContentPieceId>();
+    let revision = query.named_id::<RevisionId>("revision");
+    query.finish()?;
+    content_pieces::purge_revision(actor.caller(), id.get()?, revision.get()?, expected).await?;
+    Ok(response::no_content())
+}
+
 /// Restore a revision
 ///
 /// Sets the fields and the content of the piece and of its variants to their values at the
@@ -127,16 +152,21 @@ pub(crate) async fn update(
 )]
 pub(crate) async fn restore(
     actor: Actor<WriteContentPieces>,
-    request: ChangeRequest<RevisionToRestore>,
+    expected: VersionPrecondition,
+    request: ChangeActionRequest<RevisionToRestore>,
 ) -> Result<Response, Problem> {
-    let ParsedChange { prefer, expected, id, change } = request.parse(actor.caller()).await?;
+    let (prefer, id, change, request) = request.parse(actor.caller()).await?;
     let restoration = RevisionRestoration {
         id,
         revision: requested(change.revision)?,
         fields: change.fields.map(|fields| fields.0),
     };
-    let restored = content_pieces::restore_revision(actor.caller(), restoration, expected).await?;
-    Ok(response::updated(prefer, restored.piece.version, &restored.body()))
+    let respond = Respond::new(move |restored: &StoredPiece| {
+        created::changed(prefer, restored.piece.version, &restored.body())
+    });
+    let restored =
+        content_pieces::restore_revision(actor.caller(), restoration, expected, request, respond);
+    Ok(created::respond(restored.await?))
 }
 
 fn revision_body<'a>(

@@ -107,6 +107,14 @@ const OTHERS: &str = r#"
         {"id":"$piece","revision":"x","fields":[]} -> fields
         {"id":"$piece","revision":"x","fields":["title","name",1]} -> fields[1] fields[2]
         {"id":"$piece","revision":"x"} -> 404 not_found
+    POST /content-pieces/undelete
+        {} -> id
+        {"id":7,"contentGroupId":[]} -> id contentGroupId
+        {"id":null} -> id
+        {"id":"x"} -> 404 not_found
+        {"id":"$tag"} -> 404 not_found
+        {"id":"$piece"} -> 404 not_found
+        {"id":"$group"} -> 404 not_found
     GET /content-pieces
         -> id
         ?id= -> id
@@ -117,6 +125,8 @@ const OTHERS: &str = r#"
         ?id=x&fields=titel -> fields
         /revisions -> id
         /revisions?id=x&lastId=1 -> lastId
+        /trash?perPage=0 -> perPage
+        /trash?cursor=W10 -> cursor
         /revisions?id=x&perPage=0 -> perPage
         /revision?id=x -> revision
         /revision?id=x&revision=a&revision=b -> revision
@@ -147,6 +157,12 @@ const OTHERS: &str = r#"
         /list?variant=fr&contentGroupId=x -> 404 not_found
     DELETE /content-pieces
         -> id
+        ?id=1&permanent=perhaps -> permanent
+        ?id=1&permanent=true -> 404 not_found
+        ?id=$group&permanent=true -> 404 not_found
+        /revision?id=1 -> revision
+        /revision?revision=1&id= -> id
+        /revision?id=$piece&revision=1 -> 404 not_found
         ?id=1 -> 404 not_found
     POST /content-pieces/batch
         {} -> pieces

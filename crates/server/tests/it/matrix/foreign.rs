@@ -49,6 +49,13 @@ GET /content-pieces/revision?id=$own_piece&revision=$own_revision&variant=$varia
 GET /content-pieces/diff?id=$own_piece&from=$own_revision&to=$own_revision&variant=$variant
 PUT /content-pieces/revision {"id":"$piece","revision":"$revision","note":"x"}
 PUT /content-pieces/revision {"id":"$own_piece","revision":"$revision","note":"x"}
+DELETE /content-pieces/revision?id=$piece&revision=$revision
+DELETE /content-pieces/revision?id=$own_piece&revision=$revision
+POST /content-pieces/undelete {"id":"$trashed"}
+POST /content-pieces/undelete {"id":"$trashed_group"}
+POST /content-pieces/undelete {"id":"$own_trashed","contentGroupId":"$group"}
+DELETE /content-pieces?id=$trashed&permanent=true
+DELETE /content-groups?id=$trashed_group&permanent=true
 POST /content-pieces/restore {"id":"$piece","revision":"$revision"}
 POST /content-pieces/restore {"id":"$own_piece","revision":"$revision"}
 GET /content-pieces/list?variant=$variant
@@ -134,6 +141,16 @@ async fn add_foreign_ids(ids: &mut Placeholders, service: &Service, other: &Test
     let revisions = format!("/content-pieces/revisions?id={}", ids.get("piece"));
     let listed = service.send_as(&other.token, Method::GET, &revisions, None).await;
     ids.add("revision", listed.column("id").remove(0));
+    for (name, path, body) in [
+        ("trashed", "/content-pieces", piece_in(&other.group, "trashed")),
+        ("trashed_group", "/content-groups", json!({"name": "trashed"})),
+    ] {
+        let id = service.create_as(&other.token, path, &body).await;
+        let path = format!("{path}?id={id}");
+        let deleted = service.send_as(&other.token, Method::DELETE, &path, None).await;
+        assert_eq!(deleted.status, 204);
+        ids.add(name, id);
+    }
     ids.add("group", &other.group);
     ids.add("member", other.made.member.to_string());
     ids.add("workspace", other.made.workspace.to_string());
@@ -161,6 +178,10 @@ async fn add_own_ids(ids: &mut Placeholders, service: &Service) -> Vec<String> {
         ids.add(name, &id);
         kept.push(id);
     }
+    let trashed = service.create("/content-pieces", &service.piece("trashed")).await;
+    assert_eq!(service.delete(&format!("/content-pieces?id={trashed}")).await.status, 204);
+    ids.add("own_trashed", &trashed);
+    kept.push(trashed);
     let revisions = format!("/content-pieces/revisions?id={}", ids.get("own_piece"));
     let revision = service.get(&revisions).await.column("id").remove(0);
     ids.add("own_revision", &revision);

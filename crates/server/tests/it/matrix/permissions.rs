@@ -23,7 +23,10 @@ const ROWS: &str = "
     GET    /content-pieces/revision              contentPieces:read         200 200 404 200 404
     PUT    /content-pieces/revision              contentPieces:write        204 204 404 204 404
     GET    /content-pieces/diff                  contentPieces:read         200 200 404 200 404
+    DELETE /content-pieces/revision              trash:write                204 204 404 204 404
     POST   /content-pieces/restore               contentPieces:write        204 204 404 204 404
+    GET    /content-pieces/trash                 contentPieces:read         200 200 200 200 200
+    POST   /content-pieces/undelete              contentPieces:write        204 204 404 204 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
     PUT    /content-pieces/sources               contentPieces:write        204 204 400 204 400
     GET    /content-groups                       contentGroups:read         200 200 404 200 404

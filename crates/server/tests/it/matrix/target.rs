@@ -23,7 +23,7 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 11] = [
     ("POST", "/invites/accept", "/invites/accept", 415),
 ];
 
-pub(super) const RESOURCES: [&str; 10] = [
+pub(super) const RESOURCES: [&str; 11] = [
     "contentPieces",
     "contentGroups",
     "tags",
@@ -34,6 +34,7 @@ pub(super) const RESOURCES: [&str; 10] = [
     "webhooks",
     "tokens",
     "profile",
+    "trash",
 ];
 
 /// Starts a service without a limit on invites.
@@ -154,6 +155,13 @@ async fn target_on_other_resource(
             | "/content-pieces/diff"
             | "/content-pieces/restore",
         ) => target_on_revision(service, method, route, name).await,
+        (_, "/content-pieces/undelete") => {
+            let piece = bodies(service, "/content-pieces", name).unwrap().create;
+            let id = service.create("/content-pieces", &piece).await;
+            let deleted = service.delete(&format!("/content-pieces?id={id}")).await;
+            assert_eq!(deleted.status, 204);
+            TargetRequest::with_body(route, json!({"id": id}))
+        }
         ("GET", "/content-pieces/sources") => {
             TargetRequest::without_body(format!("{route}?contentGroupId={group}"))
         }
@@ -203,7 +211,7 @@ async fn target_on_revision(
         ("GET", "/content-pieces/diff") => {
             TargetRequest::without_body(format!("{route}?id={id}&from={first}&to={last}"))
         }
-        ("GET", _) => TargetRequest::without_body(match route {
+        ("GET" | "DELETE", _) => TargetRequest::without_body(match route {
             "/content-pieces/revision" => format!("{route}?id={id}&revision={first}"),
             _ => format!("{route}?id={id}"),
         }),

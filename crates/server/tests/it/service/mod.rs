@@ -359,6 +359,7 @@ impl Service {
         let mut all = Vec::new();
         for path in [
             "/content-pieces/list?perPage=100&content=true",
+            "/content-pieces/trash?perPage=1000",
             "/content-groups/list?perPage=100&subtree=true",
             "/tags/list?perPage=1000",
             "/variants/list?perPage=1000",

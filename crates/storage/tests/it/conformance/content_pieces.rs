@@ -15,9 +15,9 @@ use galley_storage::{
     Affects, Error, IdPage, WriteTx, content_groups, content_pieces, order_key_spread, tags,
 };
 
-use super::revisions;
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
+use super::{revisions, trash};
 use crate::store::NOW;
 
 async fn make_tags(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Tag; 2], Error> {
@@ -96,6 +96,7 @@ pub(super) async fn pieces(
     assert!(tags::delete(tx, workspace, red.id).await?);
     let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     assert_eq!((untagged.fields.tags.len(), untagged.version), (0, tagged.version + 1));
+    Box::pin(trash::trash(tx, workspace, &untagged)).await?;
     content_pieces::delete(tx, workspace, &untagged).await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, None);
     Ok(())

@@ -5,6 +5,7 @@ mod connections;
 mod content_groups;
 mod content_pieces;
 mod revisions;
+mod trash;
 mod variants;
 
 use std::path::{Path, PathBuf};

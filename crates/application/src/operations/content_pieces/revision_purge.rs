@@ -1,0 +1,42 @@
+//! Removal of single revisions, whose values must not stay in the database.
+
+use std::collections::BTreeSet;
+
+use galley_domain::{ContentPieceId, RevisionId};
+use galley_storage::{WriteTx, content_piece_revisions};
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::operations::content_pieces::restore_revision::lock_visible;
+use crate::operations::content_pieces::revision_reads::find_revision;
+use crate::operations::content_pieces::revision_retention::merge;
+use crate::precondition::VersionPrecondition;
+use crate::rejection::{Reason, Rejection};
+
+/// Removes a revision of a piece for good. Later revisions of other parts then show the values
+/// before it, too. The latest revision of a part is rejected, as its values are current.
+pub async fn purge_revision(
+    caller: &Caller,
+    id: ContentPieceId,
+    revision: RevisionId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let scope = caller.scope();
+    let purge = async move |tx: &WriteTx<'_>| {
+        let workspace = scope.workspace;
+        let piece = lock_visible(tx, &scope, id).await?;
+        let found = find_revision(tx, workspace, &piece, revision).await?.revision;
+        expected.check_version(piece.version)?;
+        let (number, part) = (found.number, found.variant);
+        let latest =
+            content_piece_revisions::list_of_part(tx, workspace, piece.id, part, None, 1).await?;
+        if latest.first().is_none_or(|latest| latest.revision.number == number) {
+            let detail = "the values of the revision are current: change or delete the piece";
+            return Err(Rejection::new(Reason::LatestRevision, detail).into());
+        }
+        let removed = BTreeSet::from([number]);
+        merge(tx, workspace, &piece, part, &removed).await?;
+        Ok(content_piece_revisions::delete(tx, workspace, piece.id, &removed).await?)
+    };
+    caller.write("content_pieces.purge_revision", purge).await
+}
