@@ -17,6 +17,7 @@ impl WorkspaceModel<'_> {
     pub(super) async fn check(&self) -> CheckResult {
         self.check_pieces().await?;
         self.check_revisions().await?;
+        self.check_trash().await?;
         self.check_groups().await?;
         self.check_tags().await?;
         self.check_filters().await?;
@@ -192,7 +193,7 @@ impl WorkspaceModel<'_> {
     }
 
     /// Returns a whole list, paged by the last item's field.
-    async fn walk(
+    pub(super) async fn walk(
         &self,
         path: &str,
         cursor: &str,

@@ -1,16 +1,17 @@
 //! Steps that change content groups.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::json;
 
 use super::steps::Choice;
+use super::trash::TrashModel;
 use super::workspace::{CheckResult, GroupModel, WorkspaceModel, text};
 
 /// The maximum depth of groups.
-const DEPTH_LIMIT: usize = 32;
+pub(super) const DEPTH_LIMIT: usize = 32;
 
 impl WorkspaceModel<'_> {
     pub(super) async fn make_group(&mut self, parent: Option<Choice>) -> CheckResult {
@@ -81,13 +82,22 @@ impl WorkspaceModel<'_> {
             (true, true) => 409,
             (true, false) => 204,
         };
+        let keys = self.order_keys().await?;
         self.delete(&format!("/content-groups?id={id}&recursive={recursive}"), expected).await?;
-        if expected == 204 { self.follow_deletion(&id).await } else { Ok(()) }
+        if expected == 204 { self.follow_deletion(&id, &keys).await } else { Ok(()) }
     }
 
     /// Applies a group's deletion with its contents to the model. Events must report contents
     /// before their group.
-    async fn follow_deletion(&mut self, id: &str) -> CheckResult {
+    async fn follow_deletion(&mut self, id: &str, keys: &BTreeMap<String, String>) -> CheckResult {
+        let group = self.group(id).expect("it was there").clone();
+        let mut entry = TrashModel {
+            id: group.id.clone(),
+            title: group.name,
+            group: group.parent,
+            groups: Vec::new(),
+            pieces: Vec::new(),
+        };
         let is_under = |group: &&GroupModel| self.path(&group.id).iter().any(|one| one == id);
         let under = self.groups.iter().filter(is_under).map(|group| group.id.clone());
         let under: Vec<String> = under.collect();
@@ -105,9 +115,15 @@ impl WorkspaceModel<'_> {
             };
             let has_contents = left.values().any(|(_, other)| other.contains(&id));
             prop_assert!(!has_contents, "{} is reported before its contents", id);
+            // The restoration reports the groups in the other direction.
+            let group = self.groups.iter().find(|group| group.id == id);
+            entry.groups.splice(0..0, group.cloned());
             self.record_event(kind, &id, Some(path), None);
         }
         prop_assert!(left.is_empty(), "{:?} without an event", left);
+        let pieces = self.pieces.iter().filter(|piece| under.contains(&piece.group));
+        entry.pieces = pieces.map(|piece| (keys[&piece.id].clone(), piece.clone())).collect();
+        self.trash.push(entry);
         self.pieces.retain(|piece| !under.contains(&piece.group));
         self.groups.retain(|group| !under.contains(&group.id));
         for webhook in &mut self.webhooks {

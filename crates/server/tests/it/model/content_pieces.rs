@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::FAN_OUT_TIMEOUT;
 use super::steps::{Choice, PieceChange, TargetPosition};
+use super::trash::TrashModel;
 use super::workspace::{CheckResult, ModelOverrides, PieceModel, PieceState, WorkspaceModel, text};
 
 /// A [`PieceChange`] with ids in place of choices. `after` is the position: null for the front.
@@ -131,9 +132,17 @@ impl WorkspaceModel<'_> {
         let id = self.pick_piece(piece);
         let at = self.position_of(&id);
         let expected = if at.is_some() { 204 } else { 404 };
+        let keys = self.order_keys().await?;
         self.delete(&format!("/content-pieces?id={id}"), expected).await?;
         if let Some(at) = at {
             let piece = self.pieces.remove(at);
+            self.trash.push(TrashModel {
+                id: piece.id.clone(),
+                title: piece.title.clone(),
+                group: Some(piece.group.clone()),
+                groups: Vec::new(),
+                pieces: vec![(keys[&piece.id].clone(), piece.clone())],
+            });
             let path = self.path(&piece.group);
             self.record_event("contentPieceRemoved", &piece.id, Some(path), None);
             self.deleted.push(piece.id);

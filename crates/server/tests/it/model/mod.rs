@@ -11,6 +11,7 @@ mod members_and_roles;
 mod revisions;
 mod steps;
 mod tags_and_variants;
+mod trash;
 mod webhooks;
 mod workspace;
 
@@ -59,6 +60,8 @@ async fn take(model: &mut WorkspaceModel<'_>, step: &ModelStep) -> CheckResult {
             model.restore_revision(*piece, *revision, *only_title).await
         }
         ModelStep::DeletePiece { piece } => model.delete_piece(*piece).await,
+        ModelStep::Undelete { entry, group } => model.undelete(*entry, *group).await,
+        ModelStep::Purge { entry } => model.purge(*entry).await,
         ModelStep::MakeGroup { parent } => model.make_group(*parent).await,
         ModelStep::MoveGroup { group, parent } => model.move_group(*group, *parent).await,
         ModelStep::RenameGroup { group, name } => model.rename_group(*group, *name).await,

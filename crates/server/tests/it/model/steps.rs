@@ -33,6 +33,8 @@ pub(super) enum ModelStep {
     InsertBetween { piece: Choice, count: u8 },
     RestoreRevision { piece: Choice, revision: Choice, only_title: bool },
     DeletePiece { piece: Choice },
+    Undelete { entry: Choice, group: Option<Choice> },
+    Purge { entry: Choice },
     MakeGroup { parent: Option<Choice> },
     MoveGroup { group: Choice, parent: Option<Choice> },
     RenameGroup { group: Choice, name: u8 },
@@ -79,6 +81,9 @@ pub(super) fn step() -> impl Strategy<Value = ModelStep> {
             ModelStep::RestoreRevision { piece, revision, only_title }
         }),
         2 => pick().prop_map(|piece| ModelStep::DeletePiece { piece }),
+        3 => (pick(), prop::option::weighted(0.3, pick()))
+            .prop_map(|(entry, group)| ModelStep::Undelete { entry, group }),
+        1 => pick().prop_map(|entry| ModelStep::Purge { entry }),
         1 => prop::option::weighted(0.1, (pick(), 60..120_u8)).prop_map(|inserts| {
             let (piece, count) = inserts.unwrap_or_default();
             ModelStep::InsertBetween { piece, count }

@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::steps::Choice;
+use super::trash::TrashModel;
 use crate::service::{Service, TestWorkspace};
 
 pub(super) type CheckResult = Result<(), TestCaseError>;
@@ -141,6 +142,7 @@ pub(super) struct WorkspaceModel<'s> {
     pub(super) events: Vec<ModelEvent>,
     /// The ids of deleted resources.
     pub(super) deleted: Vec<String>,
+    pub(super) trash: Vec<TrashModel>,
     pub(super) made: usize,
     /// True once order keys have grown long, as any later step may then change them.
     pub(super) has_long_keys: bool,
@@ -189,6 +191,7 @@ impl<'s> WorkspaceModel<'s> {
             webhooks: Vec::new(),
             events: Vec::new(),
             deleted: vec!["cp_0000000000000000000000000000".to_owned(), "nothing".to_owned()],
+            trash: Vec::new(),
             made: 0,
             has_long_keys: false,
         }
