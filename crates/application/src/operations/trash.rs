@@ -8,7 +8,12 @@ use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::permission::{PERMANENT_PERMISSION, Resource};
 use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_domain::{ContentGroupId, ContentPieceId, Permission, Timestamp, WorkspaceId};
-use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups, trash, workspaces};
+use galley_storage::content_piece_revisions::StoredRevision;
+use galley_storage::trash::{TrashedGroup, WholePiece};
+use galley_storage::{
+    Database, IdPage, Tx, WriteTx, content_groups as groups, content_piece_revisions,
+    content_pieces as pieces, trash, workspaces,
+};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -272,4 +277,48 @@ pub async fn discard_piece(
     id: ContentPieceId,
 ) -> Result<(), Error> {
     Ok(trash::discard_piece(tx, scope.workspace, id).await?)
+}
+
+/// Restores an entry of another store's trash, without its pieces. Returns false if the entry, the
+/// piece or the group exists, which is then not changed.
+pub async fn restore_entry(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    entry: &TrashEntry,
+    groups: &[TrashedGroup],
+) -> Result<bool, Error> {
+    let workspace = scope.workspace;
+    let exists = match entry.id {
+        TrashedId::Piece(id) => pieces::find(tx, workspace, id).await?.is_some(),
+        TrashedId::Group(id) => groups::find(tx, workspace, id).await?.is_some(),
+    };
+    if exists || trash::lock(tx, workspace, entry.id).await? {
+        return Ok(false);
+    }
+    trash::insert(tx, workspace, &TrashEntry { pieces: 0, ..entry.clone() }).await?;
+    trash::insert_groups(tx, workspace, entry.id, groups).await?;
+    Ok(true)
+}
+
+/// Restores a piece of an entry of another store's trash. Returns false if the piece exists, or if
+/// the entry does not.
+pub async fn restore_piece(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    entry: TrashedId,
+    piece: WholePiece,
+    revisions: &[StoredRevision],
+) -> Result<bool, Error> {
+    let (workspace, id) = (scope.workspace, piece.0.id);
+    if !trash::lock(tx, workspace, entry).await?
+        || pieces::find(tx, workspace, id).await?.is_some()
+        || trash::find_piece(tx, workspace, id).await?.is_some()
+    {
+        return Ok(false);
+    }
+    trash::insert_piece(tx, workspace, entry, piece).await?;
+    content_piece_revisions::insert(tx, workspace, id, revisions).await?;
+    let count = i64::try_from(trash::pieces(tx, workspace, entry).await?.len()).unwrap_or(i64::MAX);
+    trash::update_pieces(tx, workspace, entry, count).await?;
+    Ok(true)
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
 use super::revisions::{self, PartStates};
+use super::trash;
 use crate::cli::ExportArguments;
 use crate::export::folder::{ExportFolder, ExportKind};
 use crate::out::{counted, escape_for_terminal, say};
@@ -72,7 +73,7 @@ pub(crate) async fn export(
             let (id, content) = (viewed.0.id, viewed.1.as_deref().unwrap_or_default());
             let states = PartStates::of(&viewed.0, content, &overrides);
             let has_revisions = viewed.0.has_revisions();
-            let piece = piece(viewed, overrides, sources)?;
+            let piece = bundle_piece(viewed, overrides, sources)?;
             folder.write(&format!("pieces/{}/{id}.json", revisions::shelf(id)), &text(&piece)?);
             if has_revisions {
                 revisions::export(&snapshot, workspace, id, states, &variants, &mut folder).await?;
@@ -81,6 +82,7 @@ pub(crate) async fn export(
             bar.inc(1);
         }
     }
+    trash::export(&snapshot, workspace, &variants, &mut folder).await?;
     bar.finish_and_clear();
     drop(snapshot);
     database.close().await;
@@ -95,7 +97,7 @@ pub(crate) async fn export(
 }
 
 /// Formats a value as indented JSON, readable for people and diff tools.
-fn text(value: &impl Serialize) -> anyhow::Result<String> {
+pub(super) fn text(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
@@ -167,7 +169,7 @@ fn parents_first(groups: Vec<format::BundleGroup>) -> Vec<format::BundleGroup> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-fn piece(
+pub(super) fn bundle_piece(
     (piece, content): PieceInView,
     overrides: Vec<Override>,
     sources: Vec<PieceSource>,

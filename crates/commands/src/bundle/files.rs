@@ -18,7 +18,7 @@ use super::sanitize::{FILE_SIZE_LIMIT, description, references, sanitized_overri
 use crate::export::folder;
 
 /// A valid piece of a bundle.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct BundledPiece {
     pub(super) piece: ContentPiece,
     pub(super) content: String,
@@ -37,20 +37,25 @@ pub(super) fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>
         }
     }
     let folder = folder.join("pieces");
-    if !folder.is_dir() || folder.is_symlink() {
-        if missing.is_empty() && folder.is_symlink() {
-            missing.push(format!("{}: is not a folder", folder.display()));
-        }
-        return Ok((Vec::new(), missing));
+    if missing.is_empty() && folder.is_symlink() {
+        missing.push(format!("{}: is not a folder", folder.display()));
     }
+    Ok((json_files(&folder)?, missing))
+}
+
+/// Returns the JSON files in a folder and below it, in a fixed order. Links are not followed.
+pub(super) fn json_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
+    if !folder.is_dir() || folder.is_symlink() {
+        return Ok(files);
+    }
     for entry in WalkDir::new(folder).follow_links(false).sort_by_file_name() {
         let entry = entry?;
         if entry.path().extension().is_some_and(|end| end == "json") {
             files.push(entry.into_path());
         }
     }
-    Ok((files, missing))
+    Ok(files)
 }
 
 /// Reads a file. Error messages begin with its path.
@@ -59,7 +64,7 @@ pub(super) fn file<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 }
 
 /// Parses a file. Error messages begin with a colon, and with the line if it is known.
-fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+pub(super) fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let metadata = fs::symlink_metadata(path).map_err(|error| format!(": {error}"))?;
     if !metadata.is_file() {
         return Err(": is not a regular file and is skipped".to_owned());
@@ -77,7 +82,14 @@ fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
 
 /// Reads a piece and its revisions from a bundle.
 pub(super) fn piece(bundle: &Path, path: &Path) -> Result<BundledPiece, String> {
-    let mut read: format::BundlePiece = parse_file(path)?;
+    sanitized(bundle, parse_file(path)?)
+}
+
+/// Returns a piece as the service would store it, with its revisions from the bundle.
+pub(super) fn sanitized(
+    bundle: &Path,
+    mut read: format::BundlePiece,
+) -> Result<BundledPiece, String> {
     read.description = description(read.description.take())?;
     read.tags = references("tags", read.tags)?;
     read.members = references("members", read.members)?;

@@ -170,6 +170,25 @@ bundle_types! {
         sources: Vec<NotedSource> = "Vec::is_empty",
     }
 
+    /// A deleted piece, or a deleted group with the groups below it.
+    BundleTrashEntry {
+        id: String,
+        title: String,
+        content_group_id: Option<ContentGroupId> = "Option::is_none",
+        deleted_at: Timestamp,
+        deleted_by: Actor,
+        /// The groups. Each follows its parent.
+        #[serde(default)]
+        groups: Vec<BundleGroup> = "Vec::is_empty",
+    }
+
+    /// A piece in the trash.
+    BundleTrashedPiece {
+        /// The id of its entry.
+        entry: String,
+        piece: BundlePiece,
+    }
+
     /// A change of a piece, or of its overrides in a variant.
     BundleRevision {
         number: i64,

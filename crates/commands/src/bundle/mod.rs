@@ -12,6 +12,7 @@ pub(crate) mod manifest;
 mod restore;
 mod revisions;
 mod sanitize;
+mod trash;
 mod workspace_manifest;
 
 pub(crate) use export::export;

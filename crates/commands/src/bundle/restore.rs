@@ -16,6 +16,7 @@ use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
 
 use crate::bundle::files::{BundledPiece, piece, pieces};
+use crate::bundle::trash::BundledTrash;
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
 use crate::cli::ImportArguments;
 use crate::out::{counted, escape_for_terminal, say};
@@ -52,6 +53,7 @@ pub(crate) async fn restore(
     let environment = Environment::default();
     let manifest = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
+    let trash = BundledTrash::read(folder)?;
     let own = OwnFiles::of(Some(&settings.database()?));
     if let Some(file) = files.iter().find(|file| own.includes(file)) {
         bail!("{} belongs to the database that is restored into", file.display());
@@ -82,6 +84,10 @@ pub(crate) async fn restore(
         bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
+    let trashed = trash.restore(&database, &Scope::whole(workspace), folder).await;
+    let (trashed, problems) = trashed.map_err(|error| error.context(INTERRUPTED))?;
+    report.trashed = trashed;
+    report.problems.extend(problems);
     // The webhooks are written last, so that restored pieces don't trigger them.
     let (now, own) = (environment.now(), manifest);
     let insert = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
@@ -133,6 +139,8 @@ async fn check_manifest(
 struct RestoreReport {
     restored: usize,
     existing: usize,
+    /// The pieces in the trash.
+    trashed: usize,
     problems: Vec<String>,
 }
 
@@ -144,6 +152,9 @@ impl RestoreReport {
             self.existing,
             self.problems.len()
         );
+        if self.trashed > 0 {
+            say!("{} restored into the trash.", counted(self.trashed as u64, "piece"));
+        }
         if webhooks > 0 {
             say!(
                 "{} disabled, as the bundle contains no secrets: create each again with its \
@@ -213,6 +224,9 @@ impl RestoreReport {
     }
 }
 
+/// The message about an import that can be continued.
+const INTERRUPTED: &str = "the import stopped: run it again to continue";
+
 fn interrupted(error: Error) -> anyhow::Error {
-    anyhow::Error::new(error).context("the import stopped: run it again to continue")
+    anyhow::Error::new(error).context(INTERRUPTED)
 }

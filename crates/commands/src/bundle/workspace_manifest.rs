@@ -273,17 +273,23 @@ fn read_roles(path: &Path, version: i64) -> anyhow::Result<Vec<role::Role>> {
             one.permissions.iter().map(|name| name.parse::<Permission>()).collect();
         let base_type = one.base_type.as_deref().map(str::parse).transpose();
         let base_type = base_type.map_err(|invalid| anyhow::anyhow!("baseType {invalid}"));
-        roles.push(role::Role {
+        let mut role = role::Role {
             id: one.id,
             permissions: permissions.with_context(place)?,
             base_type: base_type.with_context(place)?,
             name: one.name,
             description: one.description,
             version,
-        });
+        };
+        if role.is_admin() {
+            // The bundle may be older than some permissions.
+            role.permissions = PermissionSet::ALL;
+        }
+        roles.push(role);
     }
     check_unique(path, roles.iter().map(|role| role.id))?;
-    check_base_types(path, &roles)?;
+    check_unique(path, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
+        .context("at most one role can have each baseType")?;
     Ok(roles)
 }
 
@@ -383,19 +389,6 @@ fn check_unique<T: Copy + Eq + Hash + Display>(
     for id in ids {
         if !seen.insert(id) {
             bail!("{}: {id} occurs twice", place.display());
-        }
-    }
-    Ok(())
-}
-
-/// Checks the roles with a base type. Such roles can't be edited, so they must be as Galley creates
-/// them.
-fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
-    check_unique(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
-        .context("at most one role can have each baseType")?;
-    for role in roles.iter().filter(|role| role.is_admin()) {
-        if role.permissions != PermissionSet::ALL {
-            bail!("{}: {}: an Admin has all permissions", place.display(), role.id);
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use crate::engine::{
     Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row,
 };
 use crate::tables::content_piece_revisions::part_key;
+use crate::tables::content_piece_variants::Override;
 use crate::tables::import_sources::PieceSource;
 use crate::tables::revision_undo::Undo;
 use crate::tables::{content_piece_variants, content_pieces, import_sources};
@@ -74,12 +75,33 @@ pub async fn insert_groups(
     tx.insert_each(sql, rows, Affects::Nothing).await
 }
 
-/// Copies a piece with its content, overrides and import sources into an entry.
-pub async fn insert_piece(
+/// A piece with its content, its overrides and its import sources.
+pub type WholePiece = (ContentPiece, String, Vec<Override>, Vec<PieceSource>);
+
+/// Copies a piece of the workspace into an entry.
+pub async fn copy_piece(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     entry: TrashedId,
     piece: &ContentPiece,
+) -> Result<()> {
+    let sources = import_sources::list(tx, workspace, &[piece.id]).await?;
+    let content = content_pieces::find_content(tx, workspace, piece.id, None).await?;
+    let content = content.ok_or_else(|| Error::corrupt("a piece has no content"))?;
+    let overrides = if piece.variants.is_empty() {
+        Vec::new()
+    } else {
+        content_piece_variants::of_piece(tx, workspace, piece.id).await?
+    };
+    insert_piece(tx, workspace, entry, (piece.clone(), content, overrides, sources)).await
+}
+
+/// Inserts a piece into an entry.
+pub async fn insert_piece(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    entry: TrashedId,
+    (piece, content, overrides, sources): WholePiece,
 ) -> Result<()> {
     let sql = "INSERT INTO trashed_pieces (workspace_id, id, entry_id, content_group_id, order_key,
             placed_at_ms, created_at_ms, created_by, revision)
@@ -89,14 +111,8 @@ pub async fn insert_piece(
         piece.created_at, piece.created_by, piece.revision.unwrap_or_default()
     };
     tx.execute(sql, params, Affects::Nothing).await?;
-    let sources = import_sources::list(tx, workspace, &[piece.id]).await?;
-    let content = content_pieces::find_content(tx, workspace, piece.id, None).await?;
-    let own = PartState { fields: piece.fields.clone().into(), content };
+    let own = PartState { fields: piece.fields.clone().into(), content: Some(content) };
     insert_part(tx, workspace, piece.id, None, &own, &sources).await?;
-    if piece.variants.is_empty() {
-        return Ok(());
-    }
-    let overrides = content_piece_variants::of_piece(tx, workspace, piece.id).await?;
     for (variant, fields, content) in overrides {
         let part = PartState { fields, content };
         insert_part(tx, workspace, piece.id, Some(variant), &part, &sources).await?;
@@ -234,6 +250,38 @@ pub struct TrashedPiece {
     pub revision: i64,
     /// The values of the piece itself and of its overrides. The piece itself comes first.
     pub parts: Vec<TrashedPart>,
+}
+
+impl TrashedPiece {
+    /// Returns the piece as it was, with the version 0 and without the last change's time and
+    /// author.
+    pub fn into_whole(self) -> Result<WholePiece> {
+        let (mut own, mut overrides, mut sources) = (None, Vec::new(), Vec::new());
+        for TrashedPart { variant, state, source } in self.parts {
+            sources.extend(source.map(|source| PieceSource { piece: self.id, variant, source }));
+            match variant {
+                Some(variant) => overrides.push((variant, state.fields, state.content)),
+                None => own = Some(state),
+            }
+        }
+        let own = own.and_then(|own| Some((own.fields.into_fields()?, own.content?)));
+        let (fields, content) = own.ok_or_else(|| Error::corrupt("a part of a trashed piece"))?;
+        let piece = ContentPiece {
+            id: self.id,
+            content_group_id: self.content_group_id,
+            order: self.order,
+            placed_at: self.placed_at,
+            fields,
+            variants: Vec::new(),
+            version: 0,
+            created_at: self.created_at,
+            updated_at: self.created_at,
+            created_by: self.created_by,
+            updated_by: None,
+            revision: Some(self.revision),
+        };
+        Ok((piece, content, overrides, sources))
+    }
 }
 
 /// The values of a trashed piece itself, or of its overrides in a variant.

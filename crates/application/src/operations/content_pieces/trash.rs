@@ -3,19 +3,18 @@
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::trash::TrashedId;
-use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
-use galley_storage::trash::{self, TrashedPart, TrashedPiece};
-use galley_storage::{WriteTx, content_piece_revisions, content_pieces, ordering, variants};
+use galley_storage::trash::{self, TrashedPiece};
+use galley_storage::{
+    WriteTx, content_piece_revisions, content_pieces, import_sources, ordering, variants,
+};
 
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::custom_data::{CustomDataChange, issues_of_change};
 use crate::operations::content_pieces::in_transaction::{RestoredPiece, StoredPiece, restore};
 use crate::operations::content_pieces::restore_revision::leave_out_deleted;
-use crate::operations::content_pieces::revision_reads::fields_of;
 use crate::operations::content_pieces::revisions;
-use crate::operations::import_sources::{self, NewSource};
 use crate::references;
 use crate::scope::Scope;
 
@@ -32,9 +31,9 @@ pub(crate) async fn remove(
             // The first revision of an older piece would show the time of its restoration.
             revisions::record_first(tx, workspace, piece).await?;
             let recorded = ContentPiece { revision: Some(1), ..piece.clone() };
-            trash::insert_piece(tx, workspace, entry, &recorded).await?;
+            trash::copy_piece(tx, workspace, entry, &recorded).await?;
         }
-        Some(entry) => trash::insert_piece(tx, workspace, entry, piece).await?,
+        Some(entry) => trash::copy_piece(tx, workspace, entry, piece).await?,
         None if piece.has_revisions() => {
             content_piece_revisions::delete_of_piece(tx, workspace, piece.id).await?;
         }
@@ -54,43 +53,20 @@ pub(crate) async fn restore_from_trash(
 ) -> Result<StoredPiece, Error> {
     let workspace = scope.workspace;
     let trashed = trash::find_piece(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
-    let mut sources = Vec::new();
-    let (mut own, mut overrides) = (None, Vec::new());
-    for TrashedPart { variant, mut state, source } in trashed.parts {
-        if let Some(variant) = variant
+    let mut parts = Vec::with_capacity(trashed.parts.len());
+    for mut part in trashed.parts {
+        if let Some(variant) = part.variant
             && variants::find(tx, workspace, variant).await?.is_none()
         {
             continue;
         }
-        leave_out_deleted(tx, scope, &mut state).await?;
-        sources.extend(source.map(|source| NewSource {
-            piece: id,
-            variant: variant.map(VariantRef::Id),
-            source,
-        }));
-        match variant {
-            Some(variant) => overrides.push((variant, state.fields, state.content)),
-            None => own = Some(state),
-        }
+        leave_out_deleted(tx, scope, &mut part.state).await?;
+        parts.push(part);
     }
-    let mut own = own.ok_or_else(Error::not_found)?;
-    let content = own.content.take().ok_or_else(Error::not_found)?;
+    let (mut piece, content, overrides, sources) =
+        TrashedPiece { parts, ..trashed }.into_whole()?;
     let now = environment.now();
-    let TrashedPiece { order, placed_at, created_at, created_by, revision, .. } = trashed;
-    let mut piece = ContentPiece {
-        id,
-        content_group_id: trashed.content_group_id,
-        order,
-        placed_at,
-        fields: fields_of(own)?,
-        variants: Vec::new(),
-        version: 0,
-        created_at,
-        updated_at: now,
-        created_by,
-        updated_by: Some(scope.author),
-        revision: Some(revision),
-    };
+    (piece.updated_at, piece.updated_by) = (now, Some(scope.author));
     let before = piece.clone();
     if let Some(group) = group.filter(|&group| group != piece.content_group_id) {
         ordering::lock(tx, workspace).await?;
@@ -111,7 +87,9 @@ pub(crate) async fn restore_from_trash(
         Issue::new(path, &Invalid::new(issue.code, message))
     });
     Error::reject_issues(issues.collect())?;
-    import_sources::save_in(tx, scope, &sources).await?;
+    for source in &sources {
+        import_sources::save(tx, workspace, source).await?;
+    }
     let piece = content_pieces::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
     let mut referenced = references::of_pieces(tx, workspace, [&piece].into_iter()).await?;
     referenced.hides_emails = scope.hides_emails;

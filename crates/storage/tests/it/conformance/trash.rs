@@ -35,7 +35,7 @@ pub(super) async fn trash(
     for entry in [&first, &second] {
         trash::insert(tx, workspace, entry).await?;
     }
-    trash::insert_piece(tx, workspace, of_piece, piece).await?;
+    trash::copy_piece(tx, workspace, of_piece, piece).await?;
     let groups = [(below.clone(), None), (group("Lowest"), Some(below.id))];
     trash::insert_groups(tx, workspace, of_group, &groups).await?;
     trash::update_pieces(tx, workspace, of_group, 7).await?;
@@ -72,6 +72,8 @@ pub(super) async fn trash(
     let source = sources.into_iter().find(|one| one.variant.is_none()).map(|one| one.source);
     assert_eq!(found.parts[0], TrashedPart { variant: None, state, source });
     assert_eq!(found.parts.len(), 1 + piece.variants.len());
+    let whole = found.into_whole()?;
+    assert_eq!((&whole.0.fields, &*whole.1), (&piece.fields, "{}"));
     let before = Timestamp::from_ms(NOW.ms() + 1);
     assert_eq!(trash::deleted_before(tx, workspace, before, 9).await?, [of_piece]);
     trash::delete_revisions(tx, workspace, of_group).await?;
@@ -80,11 +82,13 @@ pub(super) async fn trash(
     trash::discard_piece(tx, workspace, piece.id).await?;
     assert!(!trash::lock(tx, workspace, of_piece).await?);
     assert_eq!(trash::find_piece(tx, workspace, piece.id).await?, None);
-    trash::insert_piece(tx, workspace, of_group, piece).await?;
+    trash::insert_piece(tx, workspace, of_group, whole.clone()).await?;
+    let again = trash::find_piece(tx, workspace, piece.id).await?.expect("it is there");
+    assert_eq!(again.into_whole()?, whole);
     trash::discard_piece(tx, workspace, piece.id).await?;
     let found = find(of_group, None, NOW).await?.expect("it is there");
     assert_eq!(found.pieces, 6);
-    trash::insert_piece(tx, workspace, of_group, piece).await?;
+    trash::copy_piece(tx, workspace, of_group, piece).await?;
     trash::delete(tx, workspace, of_group).await?;
     assert_eq!(list(None, NOW, None, 0).await?, []);
     assert_eq!(trash::groups(tx, workspace, of_group).await?, []);
