@@ -76,7 +76,7 @@ pub struct Undeletion {
 #[derive(Debug)]
 pub enum Undeleted {
     /// A piece.
-    Piece(StoredPiece),
+    Piece(Box<StoredPiece>),
     /// A group, with everything in it.
     Group(GroupView),
 }
@@ -123,7 +123,7 @@ async fn undelete_in(
             lock(tx, workspace, id).await?;
             let restored =
                 content_pieces::restore_from_trash(tx, environment, scope, piece, requested);
-            Undeleted::Piece(restored.await?)
+            Undeleted::Piece(Box::new(restored.await?))
         }
         TrashedId::Group(root) => {
             let groups = trash::groups(tx, workspace, id).await?;

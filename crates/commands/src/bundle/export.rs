@@ -7,15 +7,14 @@ use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
 use galley_domain::{ContentGroupId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
-use galley_storage::content_piece_variants::{self, Override};
-use galley_storage::content_pieces::{PieceInView, View};
-use galley_storage::import_sources::{self, PieceSource};
+use galley_storage::content_pieces::View;
 use galley_storage::{
-    IdPage, Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
+    IdPage, Snapshot, Tx, content_groups, content_piece_variants, import_sources, members, roles,
+    tags, variants, webhooks, workspaces,
 };
 use serde::Serialize;
-use serde_json::Value;
 
+use super::encode::{bundle_piece, text};
 use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
 use super::revisions::{self, PartStates};
@@ -96,11 +95,6 @@ pub(crate) async fn export(
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Formats a value as indented JSON, readable for people and diff tools.
-pub(super) fn text(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
-}
-
 /// Writes the manifest and all resources except the pieces. Returns the variants.
 async fn write_manifest(
     snapshot: &Snapshot,
@@ -167,40 +161,4 @@ fn parents_first(groups: Vec<format::BundleGroup>) -> Vec<format::BundleGroup> {
     let mut groups: Vec<_> = groups.into_iter().map(|group| (depth(&group), group)).collect();
     groups.sort_by_key(|(depth, group)| (*depth, group.id));
     groups.into_iter().map(|(_, group)| group).collect()
-}
-
-pub(super) fn bundle_piece(
-    (piece, content): PieceInView,
-    overrides: Vec<Override>,
-    sources: Vec<PieceSource>,
-) -> anyhow::Result<format::BundlePiece> {
-    let tree = |json: &str| -> anyhow::Result<Value> {
-        let tree = format::from_json(json.as_bytes());
-        tree.with_context(|| format!("the content of {}", piece.id))
-    };
-    let mut variants = BTreeMap::new();
-    for (variant, overrides, content) in overrides {
-        let content = content.as_deref().map(tree).transpose()?;
-        variants.insert(variant, format::BundleOverride::new(overrides, content));
-    }
-    let content = tree(content.as_deref().context("content was asked for")?)?;
-    Ok(format::with_fields_of!(piece.fields => format::BundlePiece {
-        id: piece.id,
-        content_group_id: piece.content_group_id,
-        order: piece.order,
-        created_at: piece.created_at,
-        updated_at: piece.updated_at,
-        created_by: piece.created_by,
-        updated_by: piece.updated_by,
-        content,
-        variants,
-        sources: sources
-            .into_iter()
-            .map(|one| format::NotedSource {
-                variant: one.variant,
-                source_hash: one.source.source_hash,
-                imported_hash: one.source.imported_hash,
-            })
-            .collect(),
-    }))
 }

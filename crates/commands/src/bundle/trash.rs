@@ -14,7 +14,7 @@ use galley_storage::import_sources::PieceSource;
 use galley_storage::trash::{self, TrashedGroup};
 use galley_storage::{Database, Snapshot, Tx, WriteTx};
 
-use super::export::{bundle_piece, text};
+use super::encode::{bundle_piece, text};
 use super::files::{BundledPiece, file, json_files, parse_file, sanitized};
 use super::format::{BundleGroup, BundleTrashEntry, BundleTrashedPiece};
 use super::revisions::{self, PartStates};
@@ -105,8 +105,8 @@ impl BundledTrash {
         Ok(Self { entries })
     }
 
-    /// Restores the entries and their pieces. Returns the number of pieces, and messages about those
-    /// with problems.
+    /// Restores the entries and their pieces. Returns the number of pieces, and messages about
+    /// those with problems.
     pub(super) async fn restore(
         self,
         database: &Database,

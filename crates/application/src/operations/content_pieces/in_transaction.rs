@@ -1,18 +1,16 @@
-//! Creation, restoration and deletion of content pieces.
+//! Creation of content pieces, and their restoration from another store.
 
 use futures_util::future::try_join;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
-use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::event::ResourceChange;
-use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
-use galley_storage::event_append::{self, NewEvent};
+use galley_storage::event_append;
 use galley_storage::{
     WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
-    ordering, trash, variants,
+    ordering, variants,
 };
 
 use crate::custom_data_schema::WorkBudget;
@@ -24,10 +22,8 @@ use crate::operations::content_pieces::missing_references::{
 };
 use crate::operations::content_pieces::order_keys::{find_reference, place_of};
 use crate::operations::content_pieces::revisions;
-use crate::operations::content_pieces::trash::remove;
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::{event, restored_version};
-use crate::precondition::VersionPrecondition;
 use crate::references::{self, members_and_actors};
 use crate::scope::Scope;
 
@@ -199,49 +195,4 @@ impl StoredPiece {
         let description = self.piece.fields.description.as_ref().map(Description::as_str);
         ContentPieceBody::new(&self.piece, &self.referenced, description)
     }
-}
-
-/// Deletes a piece.
-pub async fn delete_in(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    id: ContentPieceId,
-    expected: &VersionPrecondition,
-    kind: Deletion,
-) -> Result<(), Error> {
-    let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
-    let (piece, path) = found.ok_or_else(Error::not_found)?;
-    if !scope.contains(&path) {
-        return Err(Error::not_found());
-    }
-    expected.check_version(piece.version)?;
-    let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
-    let removed = removal_event(environment, &piece, &referenced, path);
-    let now = environment.now();
-    let entry = TrashEntry {
-        id: TrashedId::Piece(id),
-        content_group_id: Some(piece.content_group_id),
-        title: piece.fields.title.as_str().to_owned(),
-        deleted_at: now,
-        deleted_by: scope.author,
-        pieces: 1,
-    };
-    if kind == Deletion::ToTrash {
-        trash::insert(tx, scope.workspace, &entry).await?;
-    }
-    remove(tx, scope, &piece, (kind == Deletion::ToTrash).then_some(entry.id)).await?;
-    event_append::append(tx, scope.workspace, [removed], now).await?;
-    Ok(())
-}
-
-/// Creates the event of a piece's removal from the group at the end of `path`.
-pub fn removal_event(
-    environment: &Environment,
-    piece: &ContentPiece,
-    referenced: &ReferencedResources,
-    path: GroupPath,
-) -> NewEvent {
-    let data = ContentPieceBody::event_data(piece, referenced, None);
-    event(environment, ResourceChange::PieceRemoved(path), data, None)
 }

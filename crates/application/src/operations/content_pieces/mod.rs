@@ -1,22 +1,25 @@
 //! Content pieces. Each change emits an event.
 
 mod custom_data;
+mod deletion;
 mod in_transaction;
 mod list;
 mod missing_references;
 mod order_keys;
 mod piece_view;
 mod restore_revision;
+mod restore_trashed;
 mod revision_purge;
 mod revision_reads;
 mod revision_retention;
 mod revisions;
-mod trash;
 pub(super) mod unique_slugs;
 mod update;
 
 use std::collections::BTreeSet;
 
+pub(crate) use deletion::remove;
+pub use deletion::{delete_in, removal_event};
 use galley_api_types::problem::Step;
 use galley_domain::ContentPieceId;
 use galley_domain::variant::VariantRef;
@@ -31,11 +34,11 @@ pub use piece_view::PieceView;
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };
+pub(crate) use restore_trashed::restore_from_trash;
 pub use revision_purge::purge_revision;
 pub use revision_reads::*;
 pub use revision_retention::remove_expired_revisions;
 pub use revisions::raise_due_events;
-pub(crate) use trash::{remove, restore_from_trash};
 pub use unique_slugs::lock_slugs;
 pub use update::*;
 

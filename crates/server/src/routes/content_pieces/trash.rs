@@ -33,7 +33,7 @@ struct ListParameters {
 #[schema(as = Undeleted)]
 #[serde(untagged)]
 enum UndeletedBody<'a> {
-    Piece(ContentPieceBody<'a>),
+    Piece(Box<ContentPieceBody<'a>>),
     Group(ContentGroupBody<'a>),
 }
 
@@ -83,7 +83,9 @@ pub(crate) async fn undelete(
         request.parse(actor.caller()).await?;
     let respond = Respond::new(move |undeleted: &Undeleted| {
         let (version, body) = match undeleted {
-            Undeleted::Piece(stored) => (stored.piece.version, UndeletedBody::Piece(stored.body())),
+            Undeleted::Piece(stored) => {
+                (stored.piece.version, UndeletedBody::Piece(Box::new(stored.body())))
+            }
             Undeleted::Group(view) => (view.group.version, UndeletedBody::Group(view.body())),
         };
         created::changed(prefer, version, &body)

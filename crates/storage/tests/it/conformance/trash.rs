@@ -65,7 +65,7 @@ pub(super) async fn trash(
     );
     assert_eq!(trash::pieces(tx, workspace, of_piece).await?, [piece.id]);
     let found = trash::find_piece(tx, workspace, piece.id).await?.expect("it is there");
-    assert_eq!((found.order, found.content_group_id), (piece.order.clone(), group_id));
+    assert_eq!((&found.order, found.content_group_id), (&piece.order, group_id));
     let fields = piece.fields.clone().into();
     let state = PartState { fields, content: Some("{}".to_owned()) };
     let sources = import_sources::list(tx, workspace, &[piece.id]).await?;

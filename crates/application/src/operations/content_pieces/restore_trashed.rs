@@ -1,46 +1,17 @@
-//! Pieces that move into the trash and back.
+//! Restoration of pieces from the trash.
 
 use galley_api_types::problem::{Issue, Step};
-use galley_domain::content_piece::ContentPiece;
-use galley_domain::trash::TrashedId;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::trash::{self, TrashedPiece};
-use galley_storage::{
-    WriteTx, content_piece_revisions, content_pieces, import_sources, ordering, variants,
-};
+use galley_storage::{WriteTx, content_pieces, import_sources, ordering, variants};
 
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::custom_data::{CustomDataChange, issues_of_change};
 use crate::operations::content_pieces::in_transaction::{RestoredPiece, StoredPiece, restore};
 use crate::operations::content_pieces::restore_revision::leave_out_deleted;
-use crate::operations::content_pieces::revisions;
 use crate::references;
 use crate::scope::Scope;
-
-/// Removes a piece from the workspace: into an entry of the trash, or for good.
-pub(crate) async fn remove(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    piece: &ContentPiece,
-    entry: Option<TrashedId>,
-) -> Result<(), Error> {
-    let workspace = scope.workspace;
-    match entry {
-        Some(entry) if piece.revision.is_none() => {
-            // The first revision of an older piece would show the time of its restoration.
-            revisions::record_first(tx, workspace, piece).await?;
-            let recorded = ContentPiece { revision: Some(1), ..piece.clone() };
-            trash::copy_piece(tx, workspace, entry, &recorded).await?;
-        }
-        Some(entry) => trash::copy_piece(tx, workspace, entry, piece).await?,
-        None if piece.has_revisions() => {
-            content_piece_revisions::delete_of_piece(tx, workspace, piece.id).await?;
-        }
-        None => {}
-    }
-    Ok(content_pieces::delete(tx, workspace, piece).await?)
-}
 
 /// Restores a piece of an entry of the trash: to its former position, or to the end of `group`.
 /// Tags, members and variants that were deleted meanwhile are left out.
