@@ -28,6 +28,7 @@ CREATE TABLE trashed_groups (
     FOREIGN KEY (workspace_id, entry_id) REFERENCES trash_entries (workspace_id, id)
         ON DELETE CASCADE
 ) /*sqlite: WITHOUT ROWID*/;
+CREATE UNIQUE INDEX trashed_groups_id ON trashed_groups (workspace_id, id);
 
 -- The pieces of an entry. Their revisions stay where they are.
 CREATE TABLE trashed_pieces (
@@ -37,6 +38,7 @@ CREATE TABLE trashed_pieces (
     content_group_id TEXT NOT NULL,
     order_key TEXT NOT NULL,
     placed_at_ms BIGINT NOT NULL,
+    version BIGINT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     created_by TEXT,
     revision BIGINT NOT NULL,

@@ -122,7 +122,7 @@ async fn undelete_in(
             content_pieces::lock_slugs(tx, scope, group.as_slice()).await?;
             lock(tx, workspace, id).await?;
             let restored =
-                content_pieces::restore_from_trash(tx, environment, scope, piece, requested);
+                content_pieces::restore_from_trash(tx, environment, scope, id, piece, requested);
             Undeleted::Piece(Box::new(restored.await?))
         }
         TrashedId::Group(root) => {
@@ -136,8 +136,15 @@ async fn undelete_in(
             content_pieces::lock_slugs(tx, scope, &ids).await?;
             lock(tx, workspace, id).await?;
             for piece in trash::pieces(tx, workspace, id).await? {
-                Box::pin(content_pieces::restore_from_trash(tx, environment, scope, piece, None))
-                    .await?;
+                Box::pin(content_pieces::restore_from_trash(
+                    tx,
+                    environment,
+                    scope,
+                    id,
+                    piece,
+                    None,
+                ))
+                .await?;
             }
             Undeleted::Group(content_groups::get_in(tx, scope, root, false).await?)
         }
@@ -232,7 +239,9 @@ async fn delete_entry(
 
 /// Deletes an entry with its pieces and their revisions.
 async fn purge(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TrashedId) -> Result<(), Error> {
-    trash::delete_revisions(tx, workspace, id).await?;
+    for piece in trash::pieces(tx, workspace, id).await? {
+        content_piece_revisions::delete_of_piece(tx, workspace, piece).await?;
+    }
     Ok(trash::delete(tx, workspace, id).await?)
 }
 
@@ -256,6 +265,7 @@ pub async fn remove_expired(
             if entries.is_empty() {
                 break;
             }
+            let mut failed = false;
             for id in entries {
                 let remove = async move |tx: &WriteTx<'_>| {
                     if trash::lock(tx, workspace, id).await? {
@@ -263,62 +273,86 @@ pub async fn remove_expired(
                     }
                     Ok::<_, Error>(())
                 };
-                database.write_in_background("trash.remove_expired", remove).await?;
+                let removed = database.write_in_background("trash.remove_expired", remove).await;
+                if let Err(error) = removed {
+                    tracing::warn!(%error, %id, "an expired entry of the trash was not removed");
+                    failed = true;
+                }
+            }
+            if failed {
+                break;
             }
         }
     }
     Ok(())
 }
 
-/// Removes a piece from the trash, as another store has a later state of it.
-pub async fn discard_piece(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    id: ContentPieceId,
-) -> Result<(), Error> {
-    Ok(trash::discard_piece(tx, scope.workspace, id).await?)
+/// Returns true if the piece is in the trash.
+pub async fn contains_piece(tx: &Tx<'_>, scope: &Scope, id: ContentPieceId) -> Result<bool, Error> {
+    Ok(trash::contains_piece(tx, scope.workspace, id).await?)
 }
 
-/// Restores an entry of another store's trash, without its pieces. Returns false if the entry, the
-/// piece or the group exists, which is then not changed.
-pub async fn restore_entry(
+/// Returns true if the group is in the trash.
+pub async fn contains_group(tx: &Tx<'_>, scope: &Scope, id: ContentGroupId) -> Result<bool, Error> {
+    Ok(trash::contains_group(tx, scope.workspace, id).await?)
+}
+
+/// Restores a group of another store's trash as an entry, without its pieces. Returns false if one
+/// of its groups exists, in the trash or not, and changes nothing then.
+pub async fn restore_group_entry(
     tx: &WriteTx<'_>,
     scope: &Scope,
     entry: &TrashEntry,
     groups: &[TrashedGroup],
 ) -> Result<bool, Error> {
     let workspace = scope.workspace;
-    let exists = match entry.id {
-        TrashedId::Piece(id) => pieces::find(tx, workspace, id).await?.is_some(),
-        TrashedId::Group(id) => groups::find(tx, workspace, id).await?.is_some(),
-    };
-    if exists || trash::lock(tx, workspace, entry.id).await? {
-        return Ok(false);
+    for (group, _) in groups {
+        if groups::find(tx, workspace, group.id).await?.is_some()
+            || trash::contains_group(tx, workspace, group.id).await?
+        {
+            return Ok(false);
+        }
     }
-    trash::insert(tx, workspace, &TrashEntry { pieces: 0, ..entry.clone() }).await?;
+    trash::insert(tx, workspace, entry).await?;
     trash::insert_groups(tx, workspace, entry.id, groups).await?;
     Ok(true)
 }
 
-/// Restores a piece of an entry of another store's trash. Returns false if the piece exists, or if
-/// the entry does not.
+/// Restores a piece of another store's trash: as an entry of its own, or into that of a group.
+/// Returns false if the piece exists, in the trash or not, or if the group's entry does not.
 pub async fn restore_piece(
     tx: &WriteTx<'_>,
     scope: &Scope,
-    entry: TrashedId,
+    entry: Result<&TrashEntry, ContentGroupId>,
     piece: WholePiece,
     revisions: &[StoredRevision],
 ) -> Result<bool, Error> {
     let (workspace, id) = (scope.workspace, piece.0.id);
-    if !trash::lock(tx, workspace, entry).await?
-        || pieces::find(tx, workspace, id).await?.is_some()
-        || trash::find_piece(tx, workspace, id).await?.is_some()
+    if pieces::find(tx, workspace, id).await?.is_some()
+        || trash::contains_piece(tx, workspace, id).await?
     {
         return Ok(false);
     }
-    trash::insert_piece(tx, workspace, entry, piece).await?;
+    let entry_id = match entry {
+        Ok(entry) => {
+            trash::insert(tx, workspace, entry).await?;
+            entry.id
+        }
+        Err(group) => {
+            let entry_id = TrashedId::Group(group);
+            if !trash::lock(tx, workspace, entry_id).await? {
+                return Ok(false);
+            }
+            let groups = trash::groups(tx, workspace, entry_id).await?;
+            if !groups.iter().any(|(group, _)| group.id == piece.0.content_group_id) {
+                Error::reject_issues(vec![unknown_field("contentGroupId", "content group")])?;
+            }
+            entry_id
+        }
+    };
+    trash::insert_piece(tx, workspace, entry_id, piece).await?;
     content_piece_revisions::insert(tx, workspace, id, revisions).await?;
-    let count = i64::try_from(trash::pieces(tx, workspace, entry).await?.len()).unwrap_or(i64::MAX);
-    trash::update_pieces(tx, workspace, entry, count).await?;
-    Ok(true)
+    let count = trash::pieces(tx, workspace, entry_id).await?.len();
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    Ok(trash::update_pieces(tx, workspace, entry_id, count).await.map(|()| true)?)
 }

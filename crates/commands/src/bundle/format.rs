@@ -170,22 +170,22 @@ bundle_types! {
         sources: Vec<NotedSource> = "Vec::is_empty",
     }
 
-    /// A deleted piece, or a deleted group with the groups below it.
-    BundleTrashEntry {
-        id: String,
-        title: String,
+    /// A deleted group with the groups below it.
+    BundleTrashedGroup {
+        /// The group that contained it.
         content_group_id: Option<ContentGroupId> = "Option::is_none",
         deleted_at: Timestamp,
         deleted_by: Actor,
-        /// The groups. Each follows its parent.
-        #[serde(default)]
-        groups: Vec<BundleGroup> = "Vec::is_empty",
+        /// The groups, beginning with the deleted one. Each follows its parent.
+        groups: Vec<BundleGroup>,
     }
 
-    /// A piece in the trash.
+    /// A deleted piece.
     BundleTrashedPiece {
-        /// The id of its entry.
-        entry: String,
+        /// The group with which it was deleted, unless it was deleted alone.
+        deleted_with: Option<ContentGroupId> = "Option::is_none",
+        deleted_at: Timestamp,
+        deleted_by: Actor,
         piece: BundlePiece,
     }
 

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use galley_application::operations::content_pieces::{self, RestoredPiece};
 use galley_application::operations::import_sources::{self};
-use galley_application::operations::{restored_version, trash};
+use galley_application::operations::restored_version;
+use galley_application::operations::trash::contains_piece;
 use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
 
 use crate::bundle::files::{BundledPiece, piece, pieces};
-use crate::bundle::trash::BundledTrash;
+use crate::bundle::trash;
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
 use crate::cli::ImportArguments;
 use crate::out::{counted, escape_for_terminal, say};
@@ -53,7 +54,6 @@ pub(crate) async fn restore(
     let environment = Environment::default();
     let manifest = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
-    let trash = BundledTrash::read(folder)?;
     let own = OwnFiles::of(Some(&settings.database()?));
     if let Some(file) = files.iter().find(|file| own.includes(file)) {
         bail!("{} belongs to the database that is restored into", file.display());
@@ -84,7 +84,7 @@ pub(crate) async fn restore(
         bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
-    let trashed = trash.restore(&database, &Scope::whole(workspace), folder).await;
+    let trashed = trash::restore(&database, &Scope::whole(workspace), folder).await;
     let (trashed, problems) = trashed.map_err(|error| error.context(INTERRUPTED))?;
     report.trashed = trashed;
     report.problems.extend(problems);
@@ -183,7 +183,9 @@ impl RestoreReport {
                 let groups = read[some.clone()].iter().map(|one| one.piece.content_group_id);
                 content_pieces::lock_slugs(tx, &scope, &groups.collect::<Vec<_>>()).await?;
                 for one in &read[some.clone()] {
-                    trash::discard_piece(tx, &scope, one.piece.id).await?;
+                    if contains_piece(tx, &scope, one.piece.id).await? {
+                        continue;
+                    }
                     let restored_piece = RestoredPiece {
                         piece: &one.piece,
                         content: &one.content,

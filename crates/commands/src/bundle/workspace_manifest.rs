@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use galley_application::operations::trash::contains_group;
 use galley_application::operations::{content_groups, restored_version};
 use galley_application::{Environment, Error, Scope, custom_data_schema};
 use galley_domain::content_group::ContentGroup;
@@ -138,8 +139,14 @@ impl WorkspaceManifest {
                 inserted.map_err(of("variants.json", variant.id))?;
             }
         }
+        // A group in the trash stays there, with those below it.
+        let mut left_out = HashSet::new();
         for group in &self.groups {
-            if storage::content_groups::find(tx, id, group.id).await?.is_none() {
+            if contains_group(tx, &scope, group.id).await?
+                || group.ancestor.is_some_and(|ancestor| left_out.contains(&ancestor))
+            {
+                left_out.insert(group.id);
+            } else if storage::content_groups::find(tx, id, group.id).await?.is_none() {
                 let own = ContentGroup {
                     id: group.id,
                     name: group.name.clone(),

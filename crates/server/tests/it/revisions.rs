@@ -699,6 +699,30 @@ async fn a_purged_revision_leaves_no_values_and_the_others_readable(store: TestS
 }
 
 #[on_both_engines]
+async fn a_purged_first_revision_leaves_the_states_before_the_second(store: TestStore) {
+    let service = Service::start(store).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let id = service.create("/content-pieces", &service.piece("a")).await;
+    for change in [
+        json!({"variant": "de", "title": "Titel"}),
+        json!({"title": "Third", "content": "<p>Third</p>"}),
+        json!({"title": "Fourth", "content": "<p>Fourth</p>"}),
+    ] {
+        update(&service, &id, &change).await;
+    }
+    let first = revision(&service, &id, 1).await;
+    let path = format!("/content-pieces/revision?id={id}&revision={first}");
+    assert_eq!(service.delete(&path).await.status, 204);
+    update(&service, &id, &json!({"title": "Fifth"})).await;
+    // The piece itself at the variant's revision is the oldest that is left.
+    for (number, title) in [(2, "Third"), (3, "Third"), (4, "Fourth"), (5, "Fifth")] {
+        let revision = revision(&service, &id, number).await;
+        let path = format!("/content-pieces/revision?id={id}&revision={revision}");
+        assert_eq!(service.get(&path).await.body["title"], title, "{number}");
+    }
+}
+
+#[on_both_engines]
 async fn the_deletion_of_a_variant_removes_the_values_of_its_revisions(store: TestStore) {
     let service = Service::start(store).await;
     let german = service.create("/variants", &json!({"key": "de", "label": "German"})).await;

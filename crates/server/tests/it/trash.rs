@@ -105,7 +105,9 @@ async fn a_deleted_piece_comes_back_with_everything_that_it_had(store: TestStore
     }
     let id = full_piece(&service, "full").await;
     service.create("/content-pieces", &service.piece("c")).await;
+    service.create("/variants", &json!({"key": "fr", "label": "French"})).await;
     let sources = json!({"sources": [
+        {"contentPieceId": id, "variant": "fr", "sourceHash": "e", "importedHash": "f"},
         {"contentPieceId": id, "sourceHash": "a", "importedHash": "b"},
         {"contentPieceId": id, "variant": "de", "sourceHash": "c", "importedHash": "d"},
     ]});
@@ -269,6 +271,15 @@ async fn restoration_obeys_unique_slugs_and_schemas(store: TestStore) {
     let body = json!({"name": "Schema", "customDataSchema": schema});
     let with_schema = service.create("/content-groups", &body).await;
     let body = json!({"id": id, "contentGroupId": with_schema});
+    let rejected = service.post("/content-pieces/undelete", &body).await;
+    rejected.assert_problem(400, "validation", &["contentGroupId"]);
+    // So do the values that a variant shows.
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let full = full_piece(&service, "full").await;
+    delete(&service, &format!("/content-pieces?id={full}")).await;
+    let body = json!({"name": "Few", "customDataSchema": {"properties": {"b": {"maximum": 1}}}});
+    let few = service.create("/content-groups", &body).await;
+    let body = json!({"id": full, "contentGroupId": few});
     let rejected = service.post("/content-pieces/undelete", &body).await;
     rejected.assert_problem(400, "validation", &["contentGroupId"]);
     // Its own group may have got a schema since: the piece stays as it was.

@@ -391,7 +391,7 @@ pub(super) async fn clear_variant(
     workspace: WorkspaceId,
     variant: VariantId,
 ) -> Result<()> {
-    let sql = "UPDATE content_piece_revisions SET fields = '', undo = ?3, depth = 0
+    let sql = "UPDATE content_piece_revisions SET fields = '', undo = ?3, depth = 1
         WHERE workspace_id = ?1 AND variant_id = ?2";
     let nothing = Undo::nothing()?;
     tx.change(sql, &row![workspace, variant, nothing.value()], Affects::Nothing).await

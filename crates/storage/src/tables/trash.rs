@@ -5,6 +5,8 @@
 //! form of a revision's, so that lists, filters and references of other pieces need no condition.
 //! Its revisions stay in their table, as the values are still those after its latest change.
 
+use std::collections::BTreeMap;
+
 use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
@@ -104,17 +106,22 @@ pub async fn insert_piece(
     (piece, content, overrides, sources): WholePiece,
 ) -> Result<()> {
     let sql = "INSERT INTO trashed_pieces (workspace_id, id, entry_id, content_group_id, order_key,
-            placed_at_ms, created_at_ms, created_by, revision)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            placed_at_ms, version, created_at_ms, created_by, revision)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     let params = params! {
         workspace, piece.id, entry, piece.content_group_id, &piece.order, piece.placed_at,
-        piece.created_at, piece.created_by, piece.revision.unwrap_or_default()
+        piece.version, piece.created_at, piece.created_by, piece.revision.unwrap_or_default()
     };
     tx.execute(sql, params, Affects::Nothing).await?;
     let own = PartState { fields: piece.fields.clone().into(), content: Some(content) };
     insert_part(tx, workspace, piece.id, None, &own, &sources).await?;
-    for (variant, fields, content) in overrides {
-        let part = PartState { fields, content };
+    // A variant may have a source without an override.
+    let mut parts: BTreeMap<VariantId, PartState> =
+        sources.iter().filter_map(|source| Some((source.variant?, PartState::default()))).collect();
+    parts.extend(
+        overrides.into_iter().map(|(id, fields, content)| (id, PartState { fields, content })),
+    );
+    for (variant, part) in parts {
         insert_part(tx, workspace, piece.id, Some(variant), &part, &sources).await?;
     }
     Ok(())
@@ -242,6 +249,8 @@ pub struct TrashedPiece {
     pub order: OrderKey,
     /// The time at which it was placed there.
     pub placed_at: Timestamp,
+    /// The version before its deletion.
+    pub version: i64,
     /// The time of its creation.
     pub created_at: Timestamp,
     /// The author of its creation.
@@ -253,8 +262,7 @@ pub struct TrashedPiece {
 }
 
 impl TrashedPiece {
-    /// Returns the piece as it was, with the version 0 and without the last change's time and
-    /// author.
+    /// Returns the piece as it was, without the last change's time and author.
     pub fn into_whole(self) -> Result<WholePiece> {
         let (mut own, mut overrides, mut sources) = (None, Vec::new(), Vec::new());
         for TrashedPart { variant, state, source } in self.parts {
@@ -273,7 +281,7 @@ impl TrashedPiece {
             placed_at: self.placed_at,
             fields,
             variants: Vec::new(),
-            version: 0,
+            version: self.version,
             created_at: self.created_at,
             updated_at: self.created_at,
             created_by: self.created_by,
@@ -295,22 +303,43 @@ pub struct TrashedPart {
     pub source: Option<ImportSource>,
 }
 
+/// Returns true if an entry has this piece.
+pub async fn contains_piece(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<bool> {
+    let sql = "SELECT 1 FROM trashed_pieces WHERE workspace_id = ?1 AND id = ?2";
+    tx.exists(sql, params![workspace, id]).await
+}
+
+/// Returns true if an entry has this group.
+pub async fn contains_group(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentGroupId,
+) -> Result<bool> {
+    let sql = "SELECT 1 FROM trashed_groups WHERE workspace_id = ?1 AND id = ?2";
+    tx.exists(sql, params![workspace, id]).await
+}
+
 /// Finds a piece of an entry.
 pub async fn find_piece(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
+    entry: TrashedId,
     id: ContentPieceId,
 ) -> Result<Option<TrashedPiece>> {
-    let sql = "SELECT id, content_group_id, order_key, placed_at_ms, created_at_ms, created_by,
-            revision
-        FROM trashed_pieces WHERE workspace_id = ?1 AND id = ?2";
+    let sql = "SELECT id, content_group_id, order_key, placed_at_ms, version, created_at_ms,
+            created_by, revision
+        FROM trashed_pieces WHERE workspace_id = ?1 AND id = ?2 AND entry_id = ?3";
     let read = |row: &Row<'_>| {
         Ok(read_row!(row, 0 => TrashedPiece {
-            id, content_group_id, order, placed_at, created_at, created_by, revision;
+            id, content_group_id, order, placed_at, version, created_at, created_by, revision;
             parts: Vec::new()
         }))
     };
-    let Some(mut piece) = tx.find(sql, params![workspace, id], read).await? else {
+    let Some(mut piece) = tx.find(sql, params![workspace, id, entry], read).await? else {
         return Ok(None);
     };
     // Both engines sort an empty text first.
@@ -343,18 +372,6 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TrashedId) -> 
     tx.change(sql, params![workspace, id], Affects::Nothing).await
 }
 
-/// Deletes the revisions of an entry's pieces.
-pub async fn delete_revisions(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: TrashedId,
-) -> Result<()> {
-    let sql = "DELETE FROM content_piece_revisions WHERE workspace_id = ?1
-        AND content_piece_id IN (SELECT p.id FROM trashed_pieces p
-            WHERE p.workspace_id = ?1 AND p.entry_id = ?2)";
-    tx.change(sql, params![workspace, id], Affects::Nothing).await
-}
-
 /// Returns entries that were deleted before a time.
 pub async fn deleted_before(
     tx: &Tx<'_>,
@@ -365,25 +382,4 @@ pub async fn deleted_before(
     let sql = "SELECT id FROM trash_entries WHERE workspace_id = ?1 AND deleted_at_ms < ?2
         ORDER BY deleted_at_ms LIMIT ?3";
     tx.query(sql, params![workspace, before, limit], |row| row.get(0)).await
-}
-
-/// Deletes a piece from its entry, with its revisions, as another store has a later state of it. An
-/// entry that was this piece alone is deleted, too.
-pub async fn discard_piece(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: ContentPieceId,
-) -> Result<()> {
-    let sql = "DELETE FROM content_piece_revisions WHERE workspace_id = ?1
-        AND content_piece_id = (SELECT p.id FROM trashed_pieces p
-            WHERE p.workspace_id = ?1 AND p.id = ?2)";
-    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
-    let sql = "DELETE FROM trash_entries WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
-    let sql = "UPDATE trash_entries SET pieces = pieces - 1 WHERE workspace_id = ?1
-        AND id = (SELECT p.entry_id FROM trashed_pieces p
-            WHERE p.workspace_id = ?1 AND p.id = ?2)";
-    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
-    let sql = "DELETE FROM trashed_pieces WHERE workspace_id = ?1 AND id = ?2";
-    tx.change(sql, params![workspace, id], Affects::Nothing).await
 }

@@ -6,6 +6,7 @@ mod schemas;
 use galley_api_types::content_group::{
     ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, raw_schema,
 };
+use galley_api_types::problem::Step;
 use galley_domain::content_group::{ContentGroup, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::ResourceChange;
@@ -137,10 +138,20 @@ pub(crate) async fn restore_if_missing(
     group: ContentGroup,
     ancestor: Option<ContentGroupId>,
 ) -> Result<(), Error> {
-    if content_groups::find(tx, scope.workspace, group.id).await?.is_none() {
-        restore(tx, environment, scope, group, ancestor).await?;
+    if content_groups::find(tx, scope.workspace, group.id).await?.is_some() {
+        return Ok(());
     }
-    Ok(())
+    match restore(tx, environment, scope, group, ancestor).await {
+        Err(Error::Rejected(mut rejection)) => {
+            // The request names the ancestor of the first group by another field.
+            for issue in &mut rejection.issues {
+                issue.path = vec![Step::Field("contentGroupId".to_owned())];
+                issue.message = issue.message.replacen("ancestor", "contentGroupId", 1);
+            }
+            Err(Error::Rejected(rejection))
+        }
+        restored => restored.map(drop),
+    }
 }
 
 async fn insert(

@@ -150,7 +150,7 @@ pub async fn restore(
     let members = members_and_actors(members, actors);
     let mut referenced = references::find(tx, workspace, tags, &members, &[]).await?;
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
-    let version = restored_version(environment);
+    let version = restored_version(environment).max(piece.version + 1);
     let mut piece = ContentPiece { version, ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;

@@ -1,6 +1,8 @@
 //! Restoration of pieces from the trash.
 
 use galley_api_types::problem::{Issue, Step};
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::trash::TrashedId;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::trash::{self, TrashedPiece};
 use galley_storage::{WriteTx, content_pieces, import_sources, ordering, variants};
@@ -19,11 +21,13 @@ pub(crate) async fn restore_from_trash(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
+    entry: TrashedId,
     id: ContentPieceId,
     group: Option<ContentGroupId>,
 ) -> Result<StoredPiece, Error> {
     let workspace = scope.workspace;
-    let trashed = trash::find_piece(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
+    let trashed =
+        trash::find_piece(tx, workspace, entry, id).await?.ok_or_else(Error::not_found)?;
     let mut parts = Vec::with_capacity(trashed.parts.len());
     for mut part in trashed.parts {
         if let Some(variant) = part.variant
@@ -38,7 +42,8 @@ pub(crate) async fn restore_from_trash(
         TrashedPiece { parts, ..trashed }.into_whole()?;
     let now = environment.now();
     (piece.updated_at, piece.updated_by) = (now, Some(scope.author));
-    let before = piece.clone();
+    let variants = overrides.iter().map(|(variant, ..)| *variant).collect();
+    let before = ContentPiece { variants, ..piece.clone() };
     if let Some(group) = group.filter(|&group| group != piece.content_group_id) {
         ordering::lock(tx, workspace).await?;
         piece.content_group_id = group;

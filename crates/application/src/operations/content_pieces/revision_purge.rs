@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId};
-use galley_storage::{WriteTx, content_piece_revisions};
+use galley_storage::{WriteTx, content_piece_revisions, variants};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -24,6 +25,13 @@ pub async fn purge_revision(
     let scope = caller.scope();
     let purge = async move |tx: &WriteTx<'_>| {
         let workspace = scope.workspace;
+        // The deletion of a variant locks it first, too, and removes the values of its revisions.
+        if let Some(number) = revision.number_in(id)
+            && let Some(found) = content_piece_revisions::find(tx, workspace, id, number).await?
+            && let Some(variant) = found.revision.variant
+        {
+            variants::find_named_for_override(tx, workspace, &VariantRef::Id(variant)).await?;
+        }
         let piece = lock_visible(tx, &scope, id).await?;
         let found = find_revision(tx, workspace, &piece, revision).await?.revision;
         expected.check_version(piece.version)?;

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::revision::PartState;
 use galley_domain::revision_retention::{ExpiredRevisions, RevisionRetention};
+use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Timestamp, VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::{self, StoredRevision, Undo};
-use galley_storage::{Database, Tx, WriteTx, content_pieces, workspaces};
+use galley_storage::{Database, Tx, WriteTx, content_pieces, variants, workspaces};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -80,6 +81,12 @@ async fn remove_of_piece(
     workspace: WorkspaceId,
     piece: ContentPieceId,
 ) -> Result<(), Error> {
+    // The deletion of a variant locks it first, too, and removes the values of its revisions.
+    let ages = content_piece_revisions::ages(tx, workspace, piece).await?;
+    let variants: BTreeSet<_> = ages.iter().filter_map(|age| age.variant).collect();
+    for variant in variants {
+        variants::find_named_for_override(tx, workspace, &VariantRef::Id(variant)).await?;
+    }
     let Some((piece, _)) = content_pieces::find_for_update(tx, workspace, piece).await? else {
         return Ok(());
     };
@@ -162,7 +169,8 @@ impl OpenMerge {
         }
         let mut first = self.stored;
         first.revision.fields.clear();
-        (first.depth, first.undo) = (0, Undo::nothing()?);
+        // A depth of 0 would state that it has all values.
+        (first.depth, first.undo) = (1, Undo::nothing()?);
         Ok(content_piece_revisions::replace(tx, workspace, piece, &first).await?)
     }
 

@@ -114,9 +114,8 @@ pub(crate) async fn update(
 
 /// Delete a revision
 ///
-/// Removes the values of the revision from the database, and from the states at later revisions of
-/// other variants. The latest revision of the piece and of each variant is rejected, as its values
-/// are current.
+/// Deletes the revision for good. Later revisions of other variants then show the values before it.
+/// The latest revision of the piece and of each variant is rejected, as its values are current.
 #[utoipa::path(
     delete, path = "/content-pieces/revision", operation_id = "deleteRevision",
     params(

@@ -64,7 +64,7 @@ pub(super) async fn trash(
         groups.iter().map(|(group, parent)| (group.id, *parent)).collect::<Vec<_>>()
     );
     assert_eq!(trash::pieces(tx, workspace, of_piece).await?, [piece.id]);
-    let found = trash::find_piece(tx, workspace, piece.id).await?.expect("it is there");
+    let found = trash::find_piece(tx, workspace, of_piece, piece.id).await?.expect("it is there");
     assert_eq!((&found.order, found.content_group_id), (&piece.order, group_id));
     let fields = piece.fields.clone().into();
     let state = PartState { fields, content: Some("{}".to_owned()) };
@@ -76,22 +76,23 @@ pub(super) async fn trash(
     assert_eq!((&whole.0.fields, &*whole.1), (&piece.fields, "{}"));
     let before = Timestamp::from_ms(NOW.ms() + 1);
     assert_eq!(trash::deleted_before(tx, workspace, before, 9).await?, [of_piece]);
-    trash::delete_revisions(tx, workspace, of_group).await?;
-    trash::discard_piece(tx, workspace, ContentPieceId::new(1)).await?;
-    assert!(trash::lock(tx, workspace, of_piece).await?);
-    trash::discard_piece(tx, workspace, piece.id).await?;
+    assert!(trash::contains_piece(tx, workspace, piece.id).await?);
+    assert!(!trash::contains_piece(tx, workspace, ContentPieceId::new(1)).await?);
+    assert!(trash::contains_group(tx, workspace, below.id).await?);
+    assert!(!trash::contains_group(tx, workspace, group_id).await?);
+    trash::delete(tx, workspace, of_piece).await?;
     assert!(!trash::lock(tx, workspace, of_piece).await?);
-    assert_eq!(trash::find_piece(tx, workspace, piece.id).await?, None);
+    assert!(!trash::contains_piece(tx, workspace, piece.id).await?);
     trash::insert_piece(tx, workspace, of_group, whole.clone()).await?;
-    let again = trash::find_piece(tx, workspace, piece.id).await?.expect("it is there");
+    assert_eq!(trash::find_piece(tx, workspace, of_piece, piece.id).await?, None);
+    let again = trash::find_piece(tx, workspace, of_group, piece.id).await?.expect("it is there");
     assert_eq!(again.into_whole()?, whole);
-    trash::discard_piece(tx, workspace, piece.id).await?;
-    let found = find(of_group, None, NOW).await?.expect("it is there");
-    assert_eq!(found.pieces, 6);
+    trash::delete(tx, workspace, of_group).await?;
+    trash::insert(tx, workspace, &second).await?;
     trash::copy_piece(tx, workspace, of_group, piece).await?;
     trash::delete(tx, workspace, of_group).await?;
     assert_eq!(list(None, NOW, None, 0).await?, []);
     assert_eq!(trash::groups(tx, workspace, of_group).await?, []);
-    assert_eq!(trash::find_piece(tx, workspace, piece.id).await?, None);
+    assert!(!trash::contains_piece(tx, workspace, piece.id).await?);
     Ok(())
 }
