@@ -318,12 +318,21 @@ pub async fn restore_group_entry(
     Ok(true)
 }
 
+/// The entry of a trashed piece from another store.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryOfPiece<'e> {
+    /// An entry of its own, which does not exist yet.
+    Own(&'e TrashEntry),
+    /// The entry of a group with which it was deleted.
+    OfGroup(ContentGroupId),
+}
+
 /// Restores a piece of another store's trash: as an entry of its own, or into that of a group.
 /// Returns false if the piece exists, in the trash or not, or if the group's entry does not.
 pub async fn restore_piece(
     tx: &WriteTx<'_>,
     scope: &Scope,
-    entry: Result<&TrashEntry, ContentGroupId>,
+    entry: EntryOfPiece<'_>,
     piece: WholePiece,
     revisions: &[StoredRevision],
 ) -> Result<bool, Error> {
@@ -334,11 +343,11 @@ pub async fn restore_piece(
         return Ok(false);
     }
     let entry_id = match entry {
-        Ok(entry) => {
+        EntryOfPiece::Own(entry) => {
             trash::insert(tx, workspace, entry).await?;
             entry.id
         }
-        Err(group) => {
+        EntryOfPiece::OfGroup(group) => {
             let entry_id = TrashedId::Group(group);
             if !trash::lock(tx, workspace, entry_id).await? {
                 return Ok(false);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use galley_application::operations::import_sources::NewSource;
-use galley_application::operations::trash::{restore_group_entry, restore_piece};
+use galley_application::operations::trash::{EntryOfPiece, restore_group_entry, restore_piece};
 use galley_application::{Error, Scope, custom_data_schema};
 use galley_domain::content_group::ContentGroup;
 use galley_domain::trash::{TrashEntry, TrashedId};
@@ -117,7 +117,8 @@ pub(super) async fn restore(
         let write = async move |tx: &WriteTx<'_>| {
             let sources = one.piece.sources.iter().filter_map(piece_source).collect();
             let BundledPiece { piece, content, overrides, revisions, .. } = one.piece.clone();
-            let entry = one.deleted_with.map_or(Ok(&one.entry), Err);
+            let entry =
+                one.deleted_with.map_or(EntryOfPiece::Own(&one.entry), EntryOfPiece::OfGroup);
             let whole = (piece, content, overrides, sources);
             restore_piece(tx, &scope, entry, whole, &revisions).await
         };

@@ -286,7 +286,7 @@ async fn responses_share_a_memory_budget(store: TestStore) {
         [&service.home, &service.home, &service.home, &other].into_iter().enumerate()
     {
         let mut piece = service.piece(&format!("large-{number}"));
-        piece["content"] = json!(format!("<p>{}</p>", "Some words. ".repeat(80)).repeat(1_100));
+        piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
         piece["contentGroupId"] = json!(home.group);
         let made =
             service.send_as(&home.token, Method::POST, "/content-pieces", Some(&piece)).await;

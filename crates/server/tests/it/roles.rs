@@ -26,7 +26,8 @@ async fn a_workspace_starts_with_three_roles(store: TestStore) {
             "workspace:write",
             "webhooks:write",
             "tokens:write",
-            "profile:write"
+            "profile:write",
+            "trash:write"
         ])
     );
     let editor = &list.body[1]["permissions"];
