@@ -1,6 +1,6 @@
 //! The specified interface. Requests with specified parameters and fields only, by an Admin's
-//! token, get the recorded statuses and fields. Responses may have further fields, and roles further
-//! permissions.
+//! token, get the recorded statuses and fields. Responses may have further fields, and roles
+//! further permissions.
 //!
 //! `specified_interface.jsonl` has one request with its response on each line. Recorded responses
 //! are permanent, as published clients depend on them. Texts for people are not
