@@ -7,7 +7,7 @@
 use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::permission::{PERMANENT_PERMISSION, Resource};
 use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
-use galley_domain::{ContentGroupId, ContentPieceId, Permission, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid, Permission, Timestamp, WorkspaceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::trash::{TrashedGroup, WholePiece};
 use galley_storage::{
@@ -158,8 +158,8 @@ fn group_is_required(requested: Option<ContentGroupId>) -> Error {
     if requested.is_some() {
         return Rejection::of_issues(vec![unknown_field("contentGroupId", "content group")]).into();
     }
-    let detail = "the former group does not exist any more: name another one";
-    let invalid = galley_domain::Invalid::new("required", detail);
+    let message = "is required, as the former group does not exist any more";
+    let invalid = Invalid::new("unknown_reference", message);
     Rejection::of_field("contentGroupId", &invalid).into()
 }
 

@@ -187,7 +187,8 @@ async fn a_group_and_its_contents_are_one_entry_and_come_back_as_a_whole(store: 
     );
     // A piece of the entry is no entry itself. The other one has lost its group.
     undelete(&service, &full).await.assert_problem(404, "not_found", &[]);
-    undelete(&service, &alone).await.assert_problem(400, "validation", &["contentGroupId"]);
+    let rejected = undelete(&service, &alone).await;
+    rejected.assert_problem(400, "unknown_reference", &["contentGroupId"]);
     let after = service.last_sequence().await;
     assert_eq!(undelete(&service, &outer).await.status, 204);
     assert_eq!(events(&service, after).await.len(), removed);
@@ -243,7 +244,8 @@ async fn a_piece_without_its_group_needs_another_one(store: TestStore) {
     // Trashed pieces do not make a group non-empty.
     delete(&service, &format!("/content-groups?id={group}&permanent=true")).await;
     let state = service.workspace_state().await;
-    undelete(&service, &id).await.assert_problem(400, "validation", &["contentGroupId"]);
+    let rejected = undelete(&service, &id).await;
+    rejected.assert_problem(400, "unknown_reference", &["contentGroupId"]);
     let mut body = json!({"id": id, "contentGroupId": group});
     let rejected = service.post("/content-pieces/undelete", &body).await;
     rejected.assert_problem(400, "unknown_reference", &["contentGroupId"]);
