@@ -356,12 +356,11 @@ pub async fn restore_piece(
             if !groups.iter().any(|(group, _)| group.id == piece.0.content_group_id) {
                 Error::reject_issues(vec![unknown_field("contentGroupId", "content group")])?;
             }
+            trash::add_pieces(tx, workspace, entry_id, 1).await?;
             entry_id
         }
     };
     trash::insert_piece(tx, workspace, entry_id, piece).await?;
     content_piece_revisions::insert(tx, workspace, id, revisions).await?;
-    let count = trash::pieces(tx, workspace, entry_id).await?.len();
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
-    Ok(trash::update_pieces(tx, workspace, entry_id, count).await.map(|()| true)?)
+    Ok(true)
 }

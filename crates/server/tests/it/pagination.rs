@@ -137,8 +137,9 @@ async fn deep_pages_are_right_after_every_kind_of_change(store: TestStore) {
             }
         }
     };
-    assert_right("nothing").await;
+    assert_right("at first").await;
     let ids = service.get("/content-pieces/list?fields=id&perPage=1000&page=2").await.column("id");
+    assert_right("nothing").await;
     let mut body = service.piece("at-the-front");
     body["referenceId"] = json!(null);
     service.create("/content-pieces", &service.piece("at-the-end")).await;

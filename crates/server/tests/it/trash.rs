@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galley_application::operations::trash;
-use galley_domain::{ContentPieceId, WorkspaceId};
+use galley_domain::{ContentPieceId, Timestamp, WorkspaceId};
 use galley_server::ServerLimits;
 use galley_storage::{Tx, content_piece_revisions};
 use galley_testing::{TestStore, on_both_engines};
@@ -539,14 +539,27 @@ async fn the_trash_of_an_autosave_raises_no_event(store: TestStore) {
     let id = service.create("/content-pieces", &service.piece("a")).await;
     let change = json!({"id": id, "title": "Saved", "autosave": true});
     assert_eq!(service.put("/content-pieces", &change).await.status, 204);
+    let now = service.environment.now();
+    let in_five_minutes = Timestamp::from_ms(now.ms() + 300_000);
+    let has_due_event = async || {
+        let due = async move |tx: &Tx<'_>| {
+            content_piece_revisions::due_events(tx, in_five_minutes, 9).await
+        };
+        !service.database.read("due", due).await.unwrap().is_empty()
+    };
+    assert!(has_due_event().await);
     delete(&service, &format!("/content-pieces?id={id}")).await;
     let after = service.last_sequence().await;
     service.advance_clock(Duration::from_mins(5));
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let wait = async {
+        while has_due_event().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the event is dropped");
     assert_eq!(events(&service, after).await, []);
     assert_eq!(undelete(&service, &id).await.status, 204);
     let found = service.get(&format!("/content-pieces?id={id}")).await.body;
     assert_eq!(found["title"], "Saved");
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(events(&service, after).await, [("contentPieceAdded".to_owned(), id)]);
 }

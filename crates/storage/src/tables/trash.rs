@@ -44,14 +44,14 @@ pub async fn insert(tx: &WriteTx<'_>, workspace: WorkspaceId, entry: &TrashEntry
     tx.change(sql, params, Affects::Nothing).await
 }
 
-/// Updates the number of pieces in an entry.
-pub async fn update_pieces(
+/// Adds to the number of pieces in an entry.
+pub async fn add_pieces(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: TrashedId,
     pieces: i64,
 ) -> Result<()> {
-    let sql = "UPDATE trash_entries SET pieces = ?3 WHERE workspace_id = ?1 AND id = ?2";
+    let sql = "UPDATE trash_entries SET pieces = pieces + ?3 WHERE workspace_id = ?1 AND id = ?2";
     tx.change(sql, params![workspace, id, pieces], Affects::Nothing).await
 }
 

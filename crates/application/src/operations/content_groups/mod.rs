@@ -280,7 +280,7 @@ pub async fn delete_in(
         event_append::append(tx, workspace, [removed], entry.deleted_at).await?;
     }
     if trashed.is_some() && entry.pieces > 0 {
-        trash::update_pieces(tx, workspace, entry.id, entry.pieces).await?;
+        trash::add_pieces(tx, workspace, entry.id, entry.pieces).await?;
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) async fn trash(
     trash::copy_piece(tx, workspace, of_piece, piece).await?;
     let groups = [(below.clone(), None), (group("Lowest"), Some(below.id))];
     trash::insert_groups(tx, workspace, of_group, &groups).await?;
-    trash::update_pieces(tx, workspace, of_group, 7).await?;
+    trash::add_pieces(tx, workspace, of_group, 6).await?;
     second.pieces = 7;
     let list = async |within: Option<&[ContentGroupId]>, since, after, offset| {
         trash::list(tx, workspace, within, since, after, 9, offset).await
