@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 use crate::actor::ActorBody;
 use crate::content::{Content, ContentFormat};
 use crate::conversion_warning::ConversionWarningBody;
+use crate::publication::PublicationBody;
 use crate::request::{ContentField, DescriptionHtml, Objects, References, bodies, body};
 use crate::revision::RevisionBody;
 use crate::schemas;
@@ -81,6 +82,7 @@ pub struct ContentPieceBody<'a> {
     /// The author of the last change. Null for pieces unchanged since before authors were stored.
     #[schema(value_type = Option<ActorBody<'_>>)]
     updated_by: Option<ActorBody<'a>>,
+    publication: PublicationBody<'a>,
     /// The changed variant, in the data of events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
@@ -162,7 +164,7 @@ impl ReferencedResources {
         self.actor_with_name(actor, !self.hides_emails)
     }
 
-    fn actor_with_name(&self, actor: Actor, shows_name: bool) -> ActorBody<'_> {
+    pub(crate) fn actor_with_name(&self, actor: Actor, shows_name: bool) -> ActorBody<'_> {
         let member = actor.member().and_then(|id| self.members.get(&id));
         ActorBody::new(actor, member.filter(|_| shows_name).map(|member| &**member))
     }
@@ -224,6 +226,7 @@ impl<'a> ContentPieceBody<'a> {
             updated_at: piece.updated_at,
             created_by: actor(piece.created_by),
             updated_by: actor(piece.updated_by),
+            publication: PublicationBody::new(piece, referenced, shows_emails),
             variant: None,
             conversion_warnings: None,
         }
@@ -328,6 +331,7 @@ impl FieldSelection {
         "updatedAt",
         "createdBy",
         "updatedBy",
+        "publication",
         "content",
     ];
 

@@ -12,6 +12,7 @@ pub mod dry_run;
 pub mod event_envelope;
 pub mod import_source;
 pub mod problem;
+pub mod publication;
 pub mod request;
 pub mod revision;
 pub mod revision_diff;

@@ -7,6 +7,7 @@
 
 use galley_domain::event::EventType;
 use galley_domain::permission::{Permission as PermissionOf, Resource};
+use galley_domain::publication::ContentView;
 use serde_json::json;
 use utoipa::openapi::schema::{Object, Schema, SchemaType};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
@@ -195,6 +196,10 @@ words! {
     Permission = "A permission of a role or token.", "contentPieces:read", permissions();
     Event = "The type of an event.", "contentPieceAdded",
         EventType::ALL.iter().map(|event| event.as_str());
+    View = "A view of the content: `current` has all pieces with their latest changes, `published` has\n        published pieces only, each at its published revision.", "current",
+        ContentView::ALL.iter().map(|view| view.as_str());
+    PublicationState = "The state of a piece's publication.", "changed",
+        galley_domain::publication::PublicationState::ALL.iter().map(|state| state.as_str());
     BaseType = "The base type of a role.", "viewer", ["admin", "viewer"];
     DisabledReason = "The reason why a webhook is disabled.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());

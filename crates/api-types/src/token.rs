@@ -2,6 +2,7 @@
 //! text.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::publication::ContentView;
 use galley_domain::text::ShortText;
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp, TokenId};
 use galley_storage::tokens::Token;
@@ -30,6 +31,9 @@ pub struct TokenBody<'a> {
     /// means no limit.
     #[schema(value_type = Option<Vec<schemas::ContentGroupId>>)]
     content_group_ids: Option<&'a [ContentGroupId]>,
+    /// The view of the content.
+    #[schema(value_type = schemas::View)]
+    view: &'static str,
     /// The extension that the token belongs to.
     #[schema(example = "search")]
     extension: Option<&'a str>,
@@ -62,6 +66,7 @@ impl<'a> From<&'a Token> for TokenBody<'a> {
             description: token.description.as_ref().map(galley_domain::text::ShortText::as_str),
             permissions: permissions(token.permissions),
             content_group_ids: token.content_groups.as_deref(),
+            view: token.view.as_str(),
             extension: token
                 .extension
                 .as_ref()
@@ -89,6 +94,10 @@ bodies! {
         /// The groups to which the token's view of content is limited, with all groups below them.
         /// Null means no limit.
         content_group_ids: optional GroupLimit,
+        /// The view of the content. With `published`, the token reads published pieces alone, at
+        /// their published revision, and its permissions on content can only be to read. The default
+        /// is the view of the requesting token.
+        view: defaulted ContentView = "published",
         /// The extension that the token belongs to.
         extension: optional ExtensionName = "search",
     } also {

@@ -1,6 +1,7 @@
 //! The JSON representation of a webhook, without its secret.
 
 use galley_domain::event::{EventType, EventTypes};
+use galley_domain::publication::ContentView;
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId};
@@ -31,6 +32,9 @@ pub struct WebhookBody<'a> {
     /// All events that are sent, including `event`.
     #[schema(value_type = Vec<schemas::Event>)]
     events: Vec<&'static str>,
+    /// The view whose changes of pieces are sent.
+    #[schema(value_type = schemas::View)]
+    view: &'static str,
     /// True if no group limits the events.
     #[schema(example = false)]
     whole_workspace: bool,
@@ -90,6 +94,7 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             metadata: MetadataBody { content_group_id: webhook.content_group_id },
             event: webhook.event.as_str(),
             events: webhook.events.as_slice().iter().map(|event| event.as_str()).collect(),
+            view: webhook.view.as_str(),
             whole_workspace: webhook.content_group_id.is_none(),
             hides_emails: webhook.hides_emails,
             extension: webhook.extension.is_some(),
@@ -118,6 +123,9 @@ body! {
         metadata: optional WebhookMetadata,
         /// Further events to send, besides `event`.
         events: optional EventTypes,
+        /// The view whose changes of pieces are sent. It can't be changed later. The default is the
+        /// view of the requesting token.
+        view: optional ContentView = "published",
         /// True if no group limits the events. Events of pieces require this or a group.
         whole_workspace: optional bool = false,
         /// True if events are sent without the e-mail addresses of members and the names of

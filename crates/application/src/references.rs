@@ -171,7 +171,10 @@ fn ids_of_pieces<'p>(
 ) -> (Vec<TagId>, Vec<WorkspaceMemberId>, Vec<VariantId>) {
     let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags).copied());
     let members = pieces.clone().flat_map(|piece| &piece.fields.members);
-    let actors = |piece: &'p ContentPiece| [piece.created_by, piece.updated_by].into_iter();
+    let actors = |piece: &'p ContentPiece| {
+        let publisher = piece.publication.published.map(|published| published.by);
+        [piece.created_by, piece.updated_by, publisher].into_iter()
+    };
     let members = members_and_actors(members, pieces.clone().flat_map(actors).flatten());
     (tags, members, distinct(pieces.flat_map(|piece| &piece.variants).copied()))
 }

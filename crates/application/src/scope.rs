@@ -2,9 +2,11 @@
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::revision::Origin;
 use galley_domain::{Actor, ContentGroupId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
+use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{Tx, content_groups as groups};
 
 use crate::error::Error;
@@ -20,6 +22,8 @@ pub struct Scope {
     pub workspace: WorkspaceId,
     /// The groups; `None` for all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The view of the content.
+    pub view: ContentView,
     /// True if the e-mail addresses of members and the names of actors are hidden.
     pub hides_emails: bool,
     /// True if pieces may be read.
@@ -36,6 +40,7 @@ impl Scope {
         Self {
             workspace,
             content_groups: None,
+            view: ContentView::Current,
             hides_emails: false,
             sees_pieces: true,
             author: Actor::System,
@@ -48,10 +53,24 @@ impl Scope {
         Self {
             workspace: token.workspace,
             content_groups: token.content_groups.clone(),
+            view: token.view,
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
             sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),
             author: Actor::Token { token: token.token, member: token.member },
             origin: Origin::Api,
+        }
+    }
+
+    /// Returns the webhooks that are in the scope.
+    pub fn visible_webhooks(&self) -> VisibleWebhooks<'_> {
+        VisibleWebhooks { within: self.content_groups.as_deref(), view: self.view }
+    }
+
+    /// Rejects the published view, which has no such resource.
+    pub fn require_current_view(&self) -> Result<(), Error> {
+        match self.view {
+            ContentView::Current => Ok(()),
+            ContentView::Published => Err(Error::not_found()),
         }
     }
 

@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use galley_domain::{Permission, PermissionSet};
+use galley_domain::publication::ContentView;
+use galley_domain::{Invalid, Permission, PermissionSet};
 
 use crate::settings::{self, Settings};
 
@@ -176,6 +177,10 @@ pub enum TokenCommand {
         /// none)
         #[arg(long = "group", value_name = "ID|PATH")]
         groups: Vec<String>,
+        /// Let the token read the content in this view: `published` shows published pieces only, and
+        /// then the default permissions are those to read content
+        #[arg(long, value_name = "VIEW", default_value = "current", value_parser = parse_view)]
+        view: ContentView,
         /// Let the token expire after this many days (default: never)
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires_in_days: Option<u32>,
@@ -370,6 +375,10 @@ impl std::fmt::Debug for ImportArguments {
             .field("group", &self.group)
             .finish_non_exhaustive()
     }
+}
+
+fn parse_view(text: &str) -> Result<ContentView, String> {
+    text.parse().map_err(|invalid: Invalid| invalid.to_string())
 }
 
 fn parse_permission(text: &str) -> Result<Permission, String> {

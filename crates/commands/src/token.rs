@@ -6,6 +6,8 @@ use galley_application::{Environment, Error};
 use galley_domain::access_token::{GROUPS_MAX, TokenName};
 use galley_domain::content_piece::without_repeats;
 use galley_domain::people::EmailAddress;
+use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::{
     ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
 };
@@ -23,9 +25,20 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let done = match command {
-        TokenCommand::Create { email, name, permissions, groups, expires_in_days, workspace } => {
+        TokenCommand::Create {
+            email,
+            name,
+            permissions,
+            groups,
+            view,
+            expires_in_days,
+            workspace,
+        } => {
             let workspace = store::workspace(&database, workspace.as_deref()).await?;
-            let permissions = permission_set(permissions);
+            let permissions = permission_set(permissions, *view);
+            if let Err(error) = tokens::check_view(*view, permissions) {
+                bail!("--permission: {error}");
+            }
             let groups = read_groups(&database, workspace, groups).await?;
             let days = expires_in_days.map(i64::from);
             let end = days.map(|days| environment.now().ms() + days * MS_PER_DAY);
@@ -37,6 +50,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
                 description: None,
                 permissions,
                 content_groups: groups,
+                view: *view,
                 extension: None,
                 expires_at: end.map(Timestamp::from_ms),
             };
@@ -66,9 +80,21 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
     done
 }
 
-/// Returns the named permissions, or all if none is named.
-fn permission_set(named: &[Permission]) -> PermissionSet {
-    if named.is_empty() { PermissionSet::ALL } else { named.iter().copied().collect() }
+/// Returns the named permissions, or the default ones of the view if none is named.
+fn permission_set(named: &[Permission], view: ContentView) -> PermissionSet {
+    match view {
+        _ if !named.is_empty() => named.iter().copied().collect(),
+        ContentView::Current => PermissionSet::ALL,
+        ContentView::Published => {
+            let content = [
+                Resource::ContentPieces,
+                Resource::ContentGroups,
+                Resource::Tags,
+                Resource::Variants,
+            ];
+            content.into_iter().map(Permission::read).collect()
+        }
+    }
 }
 
 async fn read_groups(

@@ -9,6 +9,7 @@ use crate::actor::Actor;
 use crate::id::{ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceMemberId};
 use crate::named_enum;
 use crate::order_key::OrderKey;
+use crate::publication::Publication;
 use crate::text::{Invalid, ShortText, WebReference, check_length, checked_text};
 use crate::time::Timestamp;
 
@@ -319,9 +320,16 @@ pub struct ContentPiece {
     /// The number of its latest revision that is recorded: 0 after a creation whose revision is
     /// not, and `None` for a piece from before revisions.
     pub revision: Option<i64>,
+    /// Its publication.
+    pub publication: Publication,
 }
 
 impl ContentPiece {
+    /// Returns the number of its latest revision, recorded or not.
+    pub fn latest_revision(&self) -> i64 {
+        self.revision.unwrap_or_default().max(1)
+    }
+
     /// Returns true if revisions are recorded, from the first one on.
     pub fn has_revisions(&self) -> bool {
         self.revision.is_some_and(|number| number > 0)

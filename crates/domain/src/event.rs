@@ -17,6 +17,10 @@ named_enum! {
         ContentPieceAdded = "contentPieceAdded",
         /// A piece was deleted from, or moved out of, the scope.
         ContentPieceRemoved = "contentPieceRemoved",
+        /// A revision of a piece was published.
+        ContentPiecePublished = "contentPiecePublished",
+        /// A piece was unpublished.
+        ContentPieceUnpublished = "contentPieceUnpublished",
         /// A group was created.
         ContentGroupAdded = "contentGroupAdded",
         /// A group was deleted.
@@ -42,9 +46,11 @@ impl EventType {
     /// Returns the resource of such an event.
     pub const fn resource(self) -> Resource {
         match self {
-            Self::ContentPieceUpdated | Self::ContentPieceAdded | Self::ContentPieceRemoved => {
-                Resource::ContentPieces
-            }
+            Self::ContentPieceUpdated
+            | Self::ContentPieceAdded
+            | Self::ContentPieceRemoved
+            | Self::ContentPiecePublished
+            | Self::ContentPieceUnpublished => Resource::ContentPieces,
             Self::ContentGroupAdded
             | Self::ContentGroupRemoved
             | Self::ContentGroupMoved
@@ -65,6 +71,11 @@ impl EventType {
     /// Returns true if a scope of groups limits such events.
     pub const fn is_of_groups(self) -> bool {
         matches!(self.resource(), Resource::ContentPieces | Resource::ContentGroups)
+    }
+
+    /// Returns true if the event reports a publication. The published view has others instead.
+    pub const fn is_of_publication(self) -> bool {
+        matches!(self, Self::ContentPiecePublished | Self::ContentPieceUnpublished)
     }
 
     /// Returns the permission that a subscriber needs to receive such an event.
@@ -134,6 +145,10 @@ pub enum ResourceChange {
     },
     /// A piece was deleted.
     PieceRemoved(GroupPath),
+    /// A revision of a piece was published.
+    PiecePublished(GroupPath),
+    /// A piece was unpublished.
+    PieceUnpublished(GroupPath),
     /// A group was created.
     GroupAdded(GroupPath),
     /// A group was moved under another parent.
@@ -167,6 +182,8 @@ impl ResourceChange {
         match self {
             Self::PieceAdded(path) => seen(path, T::ContentPieceAdded),
             Self::PieceRemoved(path) => seen(path, T::ContentPieceRemoved),
+            Self::PiecePublished(path) => seen(path, T::ContentPiecePublished),
+            Self::PieceUnpublished(path) => seen(path, T::ContentPieceUnpublished),
             Self::PieceUpdated { before, after } => {
                 match (scope.includes(before), scope.includes(after)) {
                     (true, true) => Some(T::ContentPieceUpdated),
@@ -204,6 +221,8 @@ impl ResourceChange {
             | Self::GroupMoved { before: path, .. }
             | Self::GroupChanged(path)
             | Self::PieceRemoved(path)
+            | Self::PiecePublished(path)
+            | Self::PieceUnpublished(path)
             | Self::GroupRemoved(path) => Some(path),
         }
     }
@@ -217,6 +236,8 @@ impl ResourceChange {
                 Self::PieceUpdated { before: path(before), after: path(after) }
             }
             Self::PieceRemoved(at) => Self::PieceRemoved(path(at)),
+            Self::PiecePublished(at) => Self::PiecePublished(path(at)),
+            Self::PieceUnpublished(at) => Self::PieceUnpublished(path(at)),
             Self::GroupAdded(at) => Self::GroupAdded(path(at)),
             Self::GroupMoved { before, after } => {
                 Self::GroupMoved { before: path(before), after: path(after) }
@@ -242,6 +263,8 @@ impl ResourceChange {
             EventType::ContentPieceAdded => Self::PieceAdded(after?),
             EventType::ContentPieceUpdated => Self::PieceUpdated { before: before?, after: after? },
             EventType::ContentPieceRemoved => Self::PieceRemoved(before?),
+            EventType::ContentPiecePublished => Self::PiecePublished(after?),
+            EventType::ContentPieceUnpublished => Self::PieceUnpublished(after?),
             EventType::ContentGroupAdded => Self::GroupAdded(after?),
             EventType::ContentGroupMoved => Self::GroupMoved { before: before?, after: after? },
             EventType::ContentGroupRemoved => Self::GroupRemoved(before?),
@@ -264,6 +287,8 @@ impl ResourceChange {
                 &[T::ContentPieceUpdated, T::ContentPieceAdded, T::ContentPieceRemoved]
             }
             Self::PieceRemoved(_) => &[T::ContentPieceRemoved],
+            Self::PiecePublished(_) => &[T::ContentPiecePublished],
+            Self::PieceUnpublished(_) => &[T::ContentPieceUnpublished],
             Self::GroupAdded(_) => &[T::ContentGroupAdded],
             Self::GroupMoved { .. } => &[T::ContentGroupMoved],
             Self::GroupRemoved(_) => &[T::ContentGroupRemoved],
@@ -278,7 +303,14 @@ impl ResourceChange {
 
     /// Returns true if a piece changed.
     pub fn is_of_piece(&self) -> bool {
-        matches!(self, Self::PieceAdded(_) | Self::PieceUpdated { .. } | Self::PieceRemoved(_))
+        matches!(
+            self,
+            Self::PieceAdded(_)
+                | Self::PieceUpdated { .. }
+                | Self::PieceRemoved(_)
+                | Self::PiecePublished(_)
+                | Self::PieceUnpublished(_)
+        )
     }
 
     /// Returns the path after the change, unless the resource was deleted by it.
@@ -295,6 +327,8 @@ impl ResourceChange {
             | Self::GroupMoved { after: path, .. }
             | Self::GroupChanged(path)
             | Self::PieceAdded(path)
+            | Self::PiecePublished(path)
+            | Self::PieceUnpublished(path)
             | Self::GroupAdded(path) => Some(path),
         }
     }

@@ -21,6 +21,7 @@ pub mod named_enum;
 pub mod order_key;
 pub mod people;
 pub mod permission;
+pub mod publication;
 pub mod revision;
 pub mod revision_retention;
 pub mod role;

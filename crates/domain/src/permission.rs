@@ -33,6 +33,8 @@ named_enum! {
         Profile = "profile",
         /// The removal of pieces, groups and revisions for good.
         Trash = "trash",
+        /// The publication of pieces.
+        Publishing = "publishing",
     }
 }
 
@@ -72,6 +74,9 @@ impl fmt::Display for Permission {
 /// The permission to remove pieces, groups and revisions for good.
 pub const PERMANENT_PERMISSION: Permission = Permission::write(Resource::Trash);
 
+/// The permission to publish and unpublish pieces.
+pub const PUBLISHING_PERMISSION: Permission = Permission::write(Resource::Publishing);
+
 /// The error for a text that names no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a permission")]
@@ -99,6 +104,19 @@ pub struct PermissionSet(u32);
 impl PermissionSet {
     /// All permissions.
     pub const ALL: Self = Self((1 << (Resource::ALL.len() * 2)) - 1);
+
+    /// Returns the permission in the set that a token of the published view can't have, if any. It
+    /// changes no content, and sees neither the trash nor publications.
+    pub fn beyond_published_view(self) -> Option<Permission> {
+        self.iter().find(|permission| match permission.resource {
+            Resource::ContentPieces
+            | Resource::ContentGroups
+            | Resource::Tags
+            | Resource::Variants => permission.write,
+            Resource::Trash | Resource::Publishing => true,
+            _ => false,
+        })
+    }
 
     /// Returns true if `permission` is in the set.
     pub const fn allows(self, permission: Permission) -> bool {

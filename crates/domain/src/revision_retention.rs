@@ -8,7 +8,8 @@ use crate::time::Timestamp;
 /// The milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The time for which revisions are kept. Those with a note and the latest one are kept for ever.
+/// The time for which revisions are kept. Those with a note, those
+/// that were published and the latest one are kept for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RevisionRetention {
     /// The days for which all revisions are kept.
@@ -32,8 +33,8 @@ pub struct RevisionAge {
     pub variant: Option<VariantId>,
     /// The time of the change.
     pub created_at: Timestamp,
-    /// True if it has a note.
-    pub has_note: bool,
+    /// True if it is kept for ever, as it has a note or was published.
+    pub is_kept: bool,
     /// True if it is kept for the states of others only.
     pub is_hidden: bool,
 }
@@ -65,7 +66,7 @@ impl RevisionRetention {
             let next = shown.get(index + 1);
             let is_last_of_day = next.is_none_or(|next| day(next) != day(revision));
             let is_kept = next.is_none()
-                || revision.has_note
+                || revision.is_kept
                 || revision.created_at >= all_since
                 || (is_last_of_day && revision.created_at.ms() >= daily_since);
             if is_kept {
@@ -105,7 +106,7 @@ mod tests {
     fn revision(number: i64, variant: Option<u128>, days: i64, hour: i64) -> RevisionAge {
         let created_at = Timestamp::from_ms((1_000 - days) * DAY_MS + hour * DAY_MS / 24);
         let variant = variant.map(VariantId::new);
-        RevisionAge { number, variant, created_at, has_note: false, is_hidden: false }
+        RevisionAge { number, variant, created_at, is_kept: false, is_hidden: false }
     }
 
     fn expired(revisions: &[RevisionAge]) -> (Vec<i64>, Vec<i64>) {
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_last_revision_of_each_day_is_kept_for_a_year() {
-        let noted = RevisionAge { has_note: true, ..revision(1, None, 500, 1) };
+        let noted = RevisionAge { is_kept: true, ..revision(1, None, 500, 1) };
         let revisions = [
             noted,
             revision(2, None, 400, 1),

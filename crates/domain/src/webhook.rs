@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::event::{EventType, EventTypes};
 use crate::id::{ContentGroupId, WebhookId};
 use crate::named_enum;
+use crate::publication::ContentView;
 use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
 use crate::time::Timestamp;
 
@@ -111,6 +112,8 @@ pub struct Webhook {
     pub events: EventTypes,
     /// The group that limits the scope, with all groups under it.
     pub content_group_id: Option<ContentGroupId>,
+    /// The view whose events are sent.
+    pub view: ContentView,
     /// The extension whose token created it.
     pub extension: Option<String>,
     /// True if events are sent.

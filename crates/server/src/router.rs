@@ -72,6 +72,8 @@ fn table() -> Endpoints<App> {
         content_pieces::revisions::get,
         content_pieces::revisions::update,
         content_pieces::revisions::restore,
+        content_pieces::publishing::publish,
+        content_pieces::publishing::unpublish,
         content_pieces::revisions::delete,
         content_pieces::diff::handle,
         content_pieces::sources::list,

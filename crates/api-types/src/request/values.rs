@@ -7,6 +7,7 @@ use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::publication::ContentView;
 use galley_domain::revision::RevisionNote;
 use galley_domain::role::RoleName;
 use galley_domain::tag::{Color, TagLabel};
@@ -89,6 +90,7 @@ texts! {
     DescriptionHtml: |text| Ok(DescriptionHtml(text)), up_to(65_536);
     EmailAddress: EmailAddress::parse, email();
     EventType: |text| text.parse(), schema_of::<schemas::Event>();
+    ContentView: |text| text.parse(), schema_of::<schemas::View>();
     ExtensionName, true: ExtensionName::parse, up_to(100).pattern(Some(LINE));
     FullName: FullName::parse, schema_of::<schemas::FullName>();
     ContentFormat: |text| text.parse(), content_format();

@@ -1,5 +1,6 @@
 //! Authorization: a token can't grant or revoke more than it has.
 
+use galley_domain::publication::ContentView;
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
 use galley_storage::tokens::{self, Authentication};
@@ -66,8 +67,10 @@ impl Authority {
         Err(Rejection::insufficient_permissions(&[permission]).into())
     }
 
-    /// Rejects an operation on all content by a token that is limited to some groups.
-    pub fn require_all_groups(&self) -> Result<(), Error> {
+    /// Rejects an operation on all content by a token that is limited to some groups, or to the
+    /// published view.
+    pub fn require_all_content(&self) -> Result<(), Error> {
+        self.require_view(ContentView::Current)?;
         if self.0.content_groups.is_none() {
             return Ok(());
         }
@@ -110,6 +113,14 @@ impl Authority {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Rejects the current view by a token that sees the published one.
+    pub fn require_view(&self, view: ContentView) -> Result<(), Error> {
+        if view == ContentView::Current && self.0.view == ContentView::Published {
+            return Err(exceeds_token("the token sees published content only"));
+        }
+        Ok(())
     }
 
     /// Rejects an expiry later than the token's own.

@@ -10,6 +10,7 @@ use galley_storage::delivery_queue::{
 };
 use galley_storage::mails::{self, QueuedMail};
 use galley_storage::tokens::Authentication;
+use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{IdPage, Tx, WriteTx, members, webhooks, workspaces};
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +66,7 @@ pub async fn apply_receiver_state(
         return Ok(());
     }
     tracing::info!(%workspace, %webhook, reason = reason.as_str(), "disabled a webhook");
-    let found = webhooks::find(tx, workspace, webhook, None).await?;
+    let found = webhooks::find(tx, workspace, webhook, VisibleWebhooks::default()).await?;
     match found {
         Some(webhook) => mail_admins(tx, environment, key, workspace, &webhook, reason).await,
         None => Ok(()),
@@ -158,16 +159,17 @@ pub struct DeliveryListRequest {
 pub async fn list(caller: &Caller, request: DeliveryListRequest) -> Result<Vec<Delivery>, Error> {
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
-        let within = scope.content_groups.clone();
         if let Some(webhook) = request.webhook {
-            let found = webhooks::find(tx, scope.workspace, webhook, within.as_deref()).await?;
+            let visible = scope.visible_webhooks();
+            let found = webhooks::find(tx, scope.workspace, webhook, visible).await?;
             found.ok_or_else(Error::not_found)?;
         }
         let list = DeliveryListQuery {
             webhook: request.webhook,
             status: request.status,
             event: request.event,
-            within,
+            within: scope.content_groups.clone(),
+            view: scope.view,
             page: request.page.clone(),
         };
         Ok(delivery_queue::list(tx, scope.workspace, &list).await?)

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use galley_api_types::event_envelope::{EventJson, without_emails};
 use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, Permission};
 use galley_storage::Tx;
 use galley_storage::events::{self, EventWithPaths};
@@ -146,13 +147,16 @@ async fn read(
     // A reader that sees all events needs those of the page, and one more that shows if more
     // follow.
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
-    let limit = if may_see_all_events(reader) { wanted } else { SCANNED_EVENTS_MAX };
+    // The database leaves out the events of the published view only, which are the fewer ones.
+    let sees_all = reader.view == ContentView::Current && may_see_all_events(reader);
+    let limit = if sees_all { wanted } else { SCANNED_EVENTS_MAX };
     let mut part = FeedPage { seen: Vec::new(), looked_up_to: after, more: false };
     let (mut left, mut seen_bytes) = (limit, "[]".len());
     loop {
         let from = part.looked_up_to;
         let (found, was_much) =
-            events::list_with_paths(tx, reader.workspace, from, left, PAGE_BYTES_MAX).await?;
+            events::list_with_paths(tx, reader.workspace, reader.view, from, left, PAGE_BYTES_MAX)
+                .await?;
         left -= i64::try_from(found.len()).unwrap_or(i64::MAX);
         part.more = was_much || left == 0;
         for placed in found {
@@ -180,7 +184,8 @@ fn visible_event(reader: &Authentication, placed: &EventWithPaths) -> Option<Vis
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(EventScope::Workspace, EventScope::Groups);
     let event_type = placed.occurrence.as_seen_in(window)?;
-    if !may_see(reader, event_type) {
+    let is_of_view = placed.view == reader.view || !placed.occurrence.is_of_piece();
+    if !is_of_view || !may_see(reader, event_type) {
         return None;
     }
     let left = event_type == EventType::ContentPieceRemoved;

@@ -48,6 +48,7 @@ pub async fn list(
     request: SourceListRequest,
 ) -> Result<(Vec<ContentPiece>, SourcesOfPieces), Error> {
     let scope = caller.scope();
+    scope.require_current_view()?;
     let read = async move |tx: &Tx<'_>| {
         let list = PieceListQuery {
             filters: PieceFilters {

@@ -163,7 +163,7 @@ async fn invite_in(
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
-    authority.require_all_groups()?;
+    authority.require_all_content()?;
     let role = find_role(tx, workspace, invitation.role).await?;
     authority.require_role(&role)?;
     authority.require_no_expiry()?;
@@ -287,7 +287,7 @@ async fn change_role_in(
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
-    authority.require_all_groups()?;
+    authority.require_all_content()?;
     let before = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(before.version)?;
     let new = find_role(tx, workspace, role).await?;
@@ -322,7 +322,7 @@ async fn remove_in(
     let is_leaving = id == actor.member && authority.token().is_unlimited();
     if !is_leaving {
         authority.require(REQUIRED_PERMISSION)?;
-        authority.require_all_groups()?;
+        authority.require_all_content()?;
     }
     let member = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(member.version)?;

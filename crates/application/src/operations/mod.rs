@@ -27,6 +27,7 @@ pub mod workspace;
 
 use galley_api_types::event_envelope::{ChangeKind, ChangedResource};
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::ContentView;
 use galley_domain::{EventId, WorkspaceId};
 use galley_storage::WriteTx;
 use galley_storage::event_append::{self, NewEvent};
@@ -56,7 +57,7 @@ async fn append_change(
     Ok(event_append::append(tx, workspace, [changed], environment.now()).await?)
 }
 
-/// Creates an event to store with the change.
+/// Creates an event to store with the change, of the current view.
 fn event(
     environment: &Environment,
     occurrence: ResourceChange,
@@ -64,5 +65,6 @@ fn event(
     data_before: Option<String>,
 ) -> NewEvent {
     let id = EventId::new(environment.new_id());
-    NewEvent { id, occurrence, data, data_before, custom_data_of: None }
+    let view = ContentView::Current;
+    NewEvent { id, occurrence, view, data, data_before, custom_data_of: None }
 }

@@ -19,7 +19,7 @@ async fn authority(tx: &WriteTx<'_>, caller: &Caller) -> Result<Authority, Error
     let authority =
         Authority::with_permission(tx, caller.environment(), caller.token(), needed).await?;
     // A member with the role may see all content.
-    authority.require_all_groups()?;
+    authority.require_all_content()?;
     Ok(authority)
 }
 

@@ -4,8 +4,10 @@ use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::tag::{NewTag, TagBody, TagChange};
 use galley_domain::event::ResourceChange;
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_domain::{ContentGroupId, Permission, TagId};
+use galley_domain::{Permission, TagId};
+use galley_storage::tags::UsedTags;
 use galley_storage::{IdPage, Tx, WriteTx, tags};
 
 use crate::caller::Caller;
@@ -18,11 +20,11 @@ use crate::scope::Scope;
 
 /// Returns a tag that the caller sees.
 pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
-    let (workspace, within) = (caller.workspace(), limit_of(caller));
-    let is_limited = within.is_some();
+    let (scope, is_limited) = (caller.scope(), is_limited(caller));
     let read = async move |tx: &Tx<'_>| {
-        let found = match &within {
-            Some(groups) => tags::find_used(tx, workspace, id, groups).await?,
+        let workspace = scope.workspace;
+        let found = match used_tags(&scope).filter(|_| is_limited) {
+            Some(used) => tags::find_used(tx, workspace, id, used).await?,
             None => tags::find(tx, workspace, id).await?,
         };
         found.ok_or_else(Error::not_found)
@@ -36,10 +38,11 @@ pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
 
 /// Lists the tags that the caller sees.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
-    let (workspace, within) = (caller.workspace(), limit_of(caller));
-    let is_limited = within.is_some();
-    let read =
-        async move |tx: &Tx<'_>| Ok(tags::list(tx, workspace, within.as_deref(), &page).await?);
+    let (scope, is_limited) = (caller.scope(), is_limited(caller));
+    let read = async move |tx: &Tx<'_>| {
+        let used = used_tags(&scope).filter(|_| is_limited);
+        Ok(tags::list(tx, scope.workspace, used, &page).await?)
+    };
     if is_limited {
         caller.read_long("tags.list", read).await
     } else {
@@ -47,12 +50,19 @@ pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
     }
 }
 
-/// Returns the groups whose tags the caller sees; `None` for all tags. The permission to write tags
+/// Returns true if the caller sees the tags of visible pieces only. The permission to write tags
 /// includes that to see all of them.
-fn limit_of(caller: &Caller) -> Option<Vec<ContentGroupId>> {
+fn is_limited(caller: &Caller) -> bool {
     let token = caller.token();
     let writes = token.permissions.allows(Permission::write(Resource::Tags));
-    token.content_groups.clone().filter(|_| !writes)
+    !writes && used_tags(&caller.scope()).is_some()
+}
+
+/// Returns the tags of the pieces in a scope, unless it has all pieces.
+fn used_tags(scope: &Scope) -> Option<UsedTags<'_>> {
+    let within = scope.content_groups.as_deref();
+    let is_whole = within.is_none() && scope.view == ContentView::Current;
+    (!is_whole).then_some(UsedTags { view: scope.view, within })
 }
 
 /// Creates a tag.

@@ -6,10 +6,11 @@ use galley_api_types::request::GroupLimit;
 use galley_api_types::token::TokenChange;
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
 use galley_domain::{
-    ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+    ContentGroupId, Invalid, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
 };
 use galley_storage::tokens::{self, Authentication, Token};
 use galley_storage::{IdPage, Tx, WriteTx, content_groups, members, roles};
@@ -21,6 +22,7 @@ use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_item;
 use crate::precondition::VersionPrecondition;
+use crate::rejection::Rejection;
 use crate::scope::Scope;
 
 /// A token to create.
@@ -38,6 +40,8 @@ pub struct TokenRequest {
     pub permissions: PermissionSet,
     /// The groups to which its view of content is limited.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The view of the content.
+    pub view: ContentView,
     /// The extension that it belongs to.
     pub extension: Option<ExtensionName>,
     /// The expiry time.
@@ -55,6 +59,7 @@ impl TokenRequest {
             description: None,
             permissions: PermissionSet::ALL,
             content_groups: None,
+            view: ContentView::Current,
             extension: None,
             expires_at: None,
         }
@@ -76,6 +81,7 @@ pub async fn create(
         description: request.description.clone(),
         permissions: request.permissions,
         content_groups: request.content_groups.clone(),
+        view: request.view,
         extension: request.extension.clone(),
         expires_at: request.expires_at,
         last_used_at: None,
@@ -156,6 +162,8 @@ async fn issue_in(
     authority.require_permissions(request.permissions)?;
     authority.require_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
     authority.require_expiry(request.expires_at)?;
+    authority.require_view(request.view)?;
+    check_view(request.view, request.permissions)?;
     authority.require_groups(tx, request.content_groups.as_deref()).await?;
     check_groups(tx, actor.workspace, request.content_groups.as_deref()).await?;
     create(tx, environment, actor.workspace, request).await
@@ -181,6 +189,7 @@ async fn update_in(
     if let Some(groups) = &change.content_group_ids {
         token.content_groups = groups.as_ref().map(|GroupLimit(groups)| groups.clone());
     }
+    token.view = change.view.unwrap_or(token.view);
     token.extension = change.extension.clone().unwrap_or(token.extension);
     token.expires_at = expires_at.unwrap_or(token.expires_at);
     if token == before {
@@ -191,6 +200,8 @@ async fn update_in(
     if token.permissions != before.permissions {
         authority.require_permissions(token.permissions)?;
     }
+    authority.require_view(token.view)?;
+    check_view(token.view, token.permissions)?;
     authority.require_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
     if token.content_groups != before.content_groups {
         authority.require_groups(tx, token.content_groups.as_deref()).await?;
@@ -234,8 +245,17 @@ async fn check_does_not_exceed(
     let role_permissions = role.map_or(PermissionSet::default(), |role| role.permissions);
     authority.require_permissions(token.permissions.intersection(role_permissions))?;
     authority.require_expiry(token.expires_at)?;
+    authority.require_view(token.view)?;
     authority.require_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
     authority.require_groups(tx, token.content_groups.as_deref()).await
+}
+
+/// Rejects permissions that a token of this view can't have.
+pub fn check_view(view: ContentView, permissions: PermissionSet) -> Result<(), Error> {
+    let beyond = permissions.beyond_published_view().filter(|_| view == ContentView::Published);
+    let Some(permission) = beyond else { return Ok(()) };
+    let message = format!("must not contain {permission} with the view published");
+    Err(Rejection::of_field("permissions", &Invalid::new("conflict", message)).into())
 }
 
 /// Rejects groups that do not exist.
@@ -256,6 +276,7 @@ async fn check_groups(
 fn visible_user(actor: &Authentication) -> Option<UserId> {
     let sees_all = actor.base_type == Some(BaseType::Admin)
         && actor.content_groups.is_none()
+        && actor.view == ContentView::Current
         && actor.extension.is_none();
     if sees_all { None } else { Some(actor.user) }
 }

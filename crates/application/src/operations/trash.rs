@@ -46,6 +46,7 @@ pub struct TrashList {
 /// Lists the entries of the trash in the caller's scope, latest first.
 pub async fn list(caller: &Caller, page: IdPage) -> Result<TrashList, Error> {
     let (scope, since) = (caller.scope(), since(caller));
+    scope.require_current_view()?;
     let read = async move |tx: &Tx<'_>| {
         let IdPage { limit, offset, ref after } = page;
         let after = after.as_deref().and_then(|position| position.parse().ok());

@@ -2,6 +2,7 @@
 
 use galley_domain::event::{EventScope, EventType, EventTypes};
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::webhook::Webhook;
 use galley_domain::{Permission, WebhookId};
 use galley_storage::delivery_queue::{self, DeliverySelection};
@@ -10,6 +11,7 @@ use galley_storage::{Tx, WriteTx, webhooks};
 
 use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
 
 /// The permission that every change of webhooks requires.
 pub(crate) const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Webhooks);
@@ -20,8 +22,8 @@ pub(crate) async fn find(
     actor: &Authentication,
     id: WebhookId,
 ) -> Result<Webhook, Error> {
-    let within = actor.content_groups.as_deref();
-    let found = webhooks::find(tx, actor.workspace, id, within).await?;
+    let scope = Scope::of_token(actor);
+    let found = webhooks::find(tx, actor.workspace, id, scope.visible_webhooks()).await?;
     found.ok_or_else(Error::not_found)
 }
 
@@ -30,15 +32,18 @@ pub(crate) fn may_see(actor: &Authentication, event: EventType) -> bool {
     actor.permissions.allows(event.permission()) && !is_outside_limit(actor, event)
 }
 
-/// Returns true if the actor is limited to groups, and such events may show resources that it can't
-/// see. All tags are visible with the permission to write them.
+/// Returns true if the actor is limited to groups or to the published view, and such events may
+/// show resources that it can't see. All tags are visible with the permission to write them.
 fn is_outside_limit(actor: &Authentication, event: EventType) -> bool {
-    let is_hidden = match event.resource() {
-        Resource::WorkspaceMemberships => true,
-        Resource::Tags => !actor.permissions.allows(Permission::write(Resource::Tags)),
+    let is_in_groups = actor.content_groups.is_some();
+    match event.resource() {
+        Resource::WorkspaceMemberships => is_in_groups,
+        Resource::Tags => {
+            (is_in_groups || actor.view == ContentView::Published)
+                && !actor.permissions.allows(Permission::write(Resource::Tags))
+        }
         _ => false,
-    };
-    is_hidden && actor.content_groups.is_some()
+    }
 }
 
 /// Rejects a webhook for events that the actor may not see.
@@ -49,7 +54,7 @@ pub(crate) fn check_may_see(actor: &Authentication, events: &EventTypes) -> Resu
         }
         if is_outside_limit(actor, event) {
             let detail =
-                format!("the token is limited to some groups and can't see {}", event.as_str());
+                format!("the token is limited to some content and can't see {}", event.as_str());
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
         }
     }
@@ -80,8 +85,11 @@ pub(crate) async fn check_may_send(
     Ok(())
 }
 
-/// Returns true if the actor may read every event of the workspace.
+/// Returns true if the actor may read every event of its view.
 pub fn may_see_all_events(actor: &Authentication) -> bool {
     let may_see = |event: &EventType| actor.permissions.allows(event.permission());
-    actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
+    let is_limited = |event: &EventType| is_outside_limit(actor, *event);
+    !EventType::ALL.iter().any(is_limited)
+        && actor.content_groups.is_none()
+        && EventType::ALL.iter().all(may_see)
 }

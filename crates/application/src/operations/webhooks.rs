@@ -4,6 +4,7 @@ use galley_api_types::problem::{Issue, Step};
 use galley_api_types::webhook::{NewWebhook, WebhookChange};
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookSecret};
 use galley_domain::{Invalid, Timestamp, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
@@ -53,7 +54,7 @@ pub async fn list(
     let read = async move |tx: &Tx<'_>| {
         let list = WebhookListQuery {
             extension: extension_only.then_some(own.token().extension.as_deref()),
-            within: scope.content_groups.as_deref(),
+            visible: scope.visible_webhooks(),
             page: page.clone(),
         };
         Ok(webhooks::list(tx, scope.workspace, &list).await?)
@@ -138,6 +139,7 @@ async fn create_in(
         event: new.event,
         events: with_event(new.events.as_ref(), new.event),
         content_group_id: new.metadata.and_then(|metadata| metadata.content_group_id).flatten(),
+        view: new.view.unwrap_or(actor.view),
         extension: actor.extension.clone(),
         enabled,
         disabled_reason: (!enabled).then_some(DisabledReason::Requested),
@@ -146,6 +148,8 @@ async fn create_in(
         version: 1,
     };
     check_whole_workspace(&webhook, new.whole_workspace)?;
+    authority.require_view(webhook.view)?;
+    check_view(&webhook)?;
     check_may_see(actor, &webhook.events)?;
     check_group(tx, actor, &webhook, None, new.whole_workspace).await?;
     let sealed = new
@@ -198,6 +202,7 @@ async fn update_in(
         _ => {}
     }
     check_whole_workspace(&webhook, change.whole_workspace)?;
+    check_view(&webhook)?;
     if webhook == before {
         return Ok(WebhookUpdateResult { webhook, has_new_url: false });
     }
@@ -261,6 +266,18 @@ fn check_whole_workspace(webhook: &Webhook, stated: Option<bool>) -> Result<(), 
         }
         _ => Ok(()),
     }
+}
+
+/// Rejects events that the view of a webhook does not have.
+fn check_view(webhook: &Webhook) -> Result<(), Error> {
+    let mut events = webhook.events.as_slice().iter();
+    let Some(event) = events.find(|event| event.is_of_publication()) else { return Ok(()) };
+    if webhook.view == ContentView::Current {
+        return Ok(());
+    }
+    let message = format!("must not contain {} with the view published", event.as_str());
+    let field = if webhook.event == *event { "event" } else { "events" };
+    Err(Rejection::of_field(field, &Invalid::new("conflict", message)).into())
 }
 
 /// The milliseconds for which the previous secret also signs deliveries after a rotation.

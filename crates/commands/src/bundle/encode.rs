@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
+use galley_domain::publication::{Publication, PublishedRevision};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::PieceInView;
 use galley_storage::import_sources::PieceSource;
@@ -14,6 +15,20 @@ use super::format;
 /// Formats a value as indented JSON, readable for people and diff tools.
 pub(super) fn text(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// Returns the JSON of a publication, if there is any.
+fn bundle_publication(publication: &Publication) -> Option<format::BundlePublication> {
+    let Publication { published, publish_at, publish_revision, unpublish_at } = *publication;
+    let published = published.map(|PublishedRevision { number, at, by }| {
+        format::BundlePublishedRevision { revision: number, at, by }
+    });
+    (*publication != Publication::default()).then_some(format::BundlePublication {
+        published,
+        publish_at,
+        publish_revision,
+        unpublish_at,
+    })
 }
 
 /// Returns the JSON of a piece.
@@ -42,6 +57,7 @@ pub(super) fn bundle_piece(
         updated_by: piece.updated_by,
         content,
         variants,
+        publication: bundle_publication(&piece.publication),
         sources: sources
             .into_iter()
             .map(|one| format::NotedSource {

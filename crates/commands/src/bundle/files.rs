@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use galley_application::operations::import_sources::NewSource;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
+use galley_domain::publication::{Publication, PublishedRevision};
 use galley_domain::variant::VariantRef;
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
@@ -80,6 +81,14 @@ pub(super) fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> 
     })
 }
 
+fn publication(read: format::BundlePublication) -> Publication {
+    let format::BundlePublication { published, publish_at, publish_revision, unpublish_at } = read;
+    let published = published.map(|format::BundlePublishedRevision { revision, at, by }| {
+        PublishedRevision { number: revision, at, by }
+    });
+    Publication { published, publish_at, publish_revision, unpublish_at }
+}
+
 /// Reads a piece and its revisions from a bundle.
 pub(super) fn piece(bundle: &Path, path: &Path) -> Result<BundledPiece, String> {
     sanitized(bundle, parse_file(path)?)
@@ -105,6 +114,7 @@ pub(super) fn sanitized(
         NewSource { piece: read.id, variant: variant.map(VariantRef::Id), source }
     });
     let sources = sources.collect();
+    let publication = read.publication.take().map_or_else(Publication::default, publication);
     let mut piece = ContentPiece {
         id: read.id,
         content_group_id: read.content_group_id,
@@ -119,10 +129,18 @@ pub(super) fn sanitized(
         // The restore finds them by the overrides.
         variants: Vec::new(),
         revision: None,
+        publication,
         fields: read.into_fields(),
     };
     let states = PartStates::of(&piece, &content, &overrides);
     let revisions = revisions::read(bundle, piece.id, states)?;
     piece.revision = Some(revisions.last().map_or(0, |latest| latest.revision.number));
+    let published = publication.published.map(|published| published.number);
+    let numbers = published.into_iter().chain(publication.publish_revision);
+    for number in numbers {
+        if !(1..=piece.latest_revision()).contains(&number) {
+            return Err(format!(": publication: the piece has no revision {number}"));
+        }
+    }
     Ok(BundledPiece { piece, content, overrides, revisions, sources })
 }

@@ -10,6 +10,7 @@ use galley_domain::content_piece::{
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::publication::ContentView;
 use galley_domain::revision::RevisionNote;
 use galley_domain::role::{Role, RoleName};
 use galley_domain::tag::{Tag, TagLabel};
@@ -134,6 +135,9 @@ bundle_types! {
         /// All events, if there are several.
         events: Option<Vec<String>> = "Option::is_none",
         content_group_id: Option<ContentGroupId> = "Option::is_none",
+        /// True if it sends the events of the published view.
+        #[serde(default)]
+        published_view: bool = "std::ops::Not::not",
         extension: Option<ExtensionName> = "Option::is_none",
         enabled: bool,
         /// True if events are sent without the e-mail addresses of members.
@@ -168,6 +172,24 @@ bundle_types! {
         /// The sources that it was imported from.
         #[serde(default)]
         sources: Vec<NotedSource> = "Vec::is_empty",
+        publication: Option<BundlePublication> = "Option::is_none",
+    }
+
+    /// The publication of a piece, and its schedule.
+    BundlePublication {
+        published: Option<BundlePublishedRevision> = "Option::is_none",
+        publish_at: Option<Timestamp> = "Option::is_none",
+        /// The number of the revision that is published then; absent for the latest one.
+        publish_revision: Option<i64> = "Option::is_none",
+        unpublish_at: Option<Timestamp> = "Option::is_none",
+    }
+
+    /// A published revision.
+    BundlePublishedRevision {
+        /// Its number.
+        revision: i64,
+        at: Timestamp,
+        by: Actor,
     }
 
     /// A deleted group with the groups below it.
@@ -201,6 +223,9 @@ bundle_types! {
         /// True if it is kept for the states of other revisions only.
         #[serde(default)]
         hidden: bool = "std::ops::Not::not",
+        /// True if it was published.
+        #[serde(default)]
+        published: bool = "std::ops::Not::not",
         /// The values of the fields before the change. Those without a value are omitted.
         #[serde(default)]
         before: BundleOverride,
@@ -329,6 +354,7 @@ impl From<Webhook> for BundleWebhook {
             event: webhook.event.as_str().to_owned(),
             events: (events.len() > 1).then(names),
             content_group_id: webhook.content_group_id,
+            published_view: webhook.view == ContentView::Published,
             extension: webhook.extension.map(ExtensionName::from_stored),
             enabled: webhook.enabled,
             hides_emails: webhook.hides_emails,

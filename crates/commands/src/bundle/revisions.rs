@@ -89,7 +89,7 @@ pub(super) async fn export(
             }
             let CountedState { state, .. } = states.part(revision.variant);
             stored.undo.apply(state, &revision.fields)?;
-            text += &serde_json::to_string(&line(revision, stored.is_hidden, state)?)?;
+            text += &serde_json::to_string(&line(stored, state)?)?;
             text.push('\n');
             if text.len() >= FILE_SIZE {
                 folder.write(&file_name(piece, number_of_file), &text);
@@ -108,11 +108,8 @@ fn file_name(piece: ContentPieceId, number: u32) -> String {
     format!("revisions/{}/{piece}.{number}.jsonl", shelf(piece))
 }
 
-fn line(
-    revision: &Revision,
-    is_hidden: bool,
-    before: &PartState,
-) -> anyhow::Result<BundleRevision> {
+fn line(stored: &StoredRevision, before: &PartState) -> anyhow::Result<BundleRevision> {
+    let revision = &stored.revision;
     let mut changed = PartState::default();
     for &field in &revision.fields {
         changed.set_text(field, before.text(field).as_deref())?;
@@ -127,7 +124,8 @@ fn line(
         origin: revision.origin.as_str().to_owned(),
         fields: revision.fields.iter().map(|field| field.as_str().to_owned()).collect(),
         note: revision.note.clone(),
-        hidden: is_hidden,
+        hidden: stored.is_hidden,
+        published: stored.is_published,
         before,
     })
 }
@@ -211,7 +209,8 @@ fn stored(line: BundleRevision, states: &mut PartStates) -> Result<StoredRevisio
         is_autosave: false,
     };
     let depth = i64::from(!is_complete);
-    Ok(StoredRevision { revision, is_hidden: line.hidden, event_due_at: None, depth, undo })
+    let (is_hidden, is_published) = (line.hidden, line.published);
+    Ok(StoredRevision { revision, is_hidden, is_published, event_due_at: None, depth, undo })
 }
 
 /// Counts the revisions of each part since the last one with all values.

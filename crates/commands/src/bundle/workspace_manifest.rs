@@ -13,6 +13,7 @@ use galley_domain::content_group::ContentGroup;
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::permission::PermissionSet;
+use galley_domain::publication::ContentView;
 use galley_domain::role::BaseType;
 use galley_domain::tag::Tag;
 use galley_domain::variant::Variant;
@@ -20,6 +21,7 @@ use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
 use galley_storage::members::Member;
 use galley_storage::users::{self, User};
+use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{
     self as storage, Failure, WriteTx, members, roles, tags, variants, webhooks, workspaces,
 };
@@ -211,7 +213,7 @@ impl WorkspaceManifest {
         let id = self.workspace.id;
         let mut kept = 0;
         for webhook in &self.webhooks {
-            if webhooks::find(tx, id, webhook.id, None).await?.is_none() {
+            if webhooks::find(tx, id, webhook.id, VisibleWebhooks::default()).await?.is_none() {
                 webhooks::insert(tx, id, webhook, None, now).await?;
                 kept += 1;
             }
@@ -375,6 +377,7 @@ fn read_webhooks(
             event,
             events: EventTypes::new(others.into_iter().chain([event])),
             content_group_id: one.content_group_id,
+            view: if one.published_view { ContentView::Published } else { ContentView::Current },
             extension: one.extension.map(Into::into),
             enabled: false,
             disabled_reason: Some(reason),

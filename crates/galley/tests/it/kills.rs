@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
+use galley_domain::publication::ContentView;
 use galley_storage::{Database, DatabaseUrl, Error, Options, ProcessRole, Tx, events};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
@@ -300,7 +301,15 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
     let database = Database::open(options).await.unwrap();
     let read = async |tx: &Tx<'_>| {
         let workspace = galley_storage::workspaces::list(tx).await?[0].0;
-        let (found, _) = events::list_with_paths(tx, workspace, 0, 1_000_000, usize::MAX).await?;
+        let (found, _) = events::list_with_paths(
+            tx,
+            workspace,
+            ContentView::Published,
+            0,
+            1_000_000,
+            usize::MAX,
+        )
+        .await?;
         Ok(found.into_iter().map(|found| found.event).collect::<Vec<_>>())
     };
     let events = database.read_long::<_, Error, _>("events", read).await.unwrap();

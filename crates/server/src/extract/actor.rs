@@ -65,6 +65,7 @@ permissions! {
     ReadProfile = read Profile;
     WriteProfile = write Profile;
     WriteTrash = write Trash;
+    WritePublishing = write Publishing;
 }
 
 /// No permission: any token is enough, or the permission depends on the request.

@@ -143,6 +143,8 @@ fn summary(event: EventType) -> &'static str {
         EventType::ContentPieceRemoved => {
             "A piece was deleted from, or moved out of, the watched group"
         }
+        EventType::ContentPiecePublished => "A revision of a piece was published",
+        EventType::ContentPieceUnpublished => "A piece was unpublished",
         EventType::ContentGroupAdded => "A content group was created",
         EventType::ContentGroupRemoved => "A content group was deleted",
         EventType::ContentGroupMoved => "A content group was moved under another one",
@@ -161,7 +163,9 @@ fn data(event: EventType) -> Value {
     match event {
         EventType::ContentPieceUpdated
         | EventType::ContentPieceAdded
-        | EventType::ContentPieceRemoved => {
+        | EventType::ContentPieceRemoved
+        | EventType::ContentPiecePublished
+        | EventType::ContentPieceUnpublished => {
             json!({"$ref": format!("#/components/schemas/{PIECE_DATA}")})
         }
         EventType::ContentGroupAdded

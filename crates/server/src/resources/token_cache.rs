@@ -61,6 +61,7 @@ impl TokenCache {
         authentication: &Arc<Authentication>,
     ) {
         let last_change = database.last_modified(authentication.workspace);
+        let last_change = last_change.map(|last| last.in_view(authentication.view));
         let Some((version, last_change)) = version.zip(last_change) else { return };
         if self.0.get(&hash).is_some_and(|cached| cached.version > version) {
             return;

@@ -69,6 +69,7 @@ pub(crate) async fn create(
         name: new.name,
         description: new.description,
         permissions: new.permissions,
+        view: new.view.unwrap_or(actor.view),
         content_groups: new.content_group_ids.map(|GroupLimit(groups)| groups),
         extension: new.extension,
         expires_at,

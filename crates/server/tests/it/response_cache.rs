@@ -275,6 +275,7 @@ async fn cached_responses_are_not_served_to_ended_tokens(store: TestStore) {
     let ends = crate::service::TokenKind {
         permissions: "contentPieces:read",
         groups: None,
+        view: galley_domain::publication::ContentView::Current,
         extension: None,
         expires_at: Some(galley_domain::Timestamp::from_ms(
             service.environment.now().ms() + 60_000,

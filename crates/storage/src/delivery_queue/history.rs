@@ -2,10 +2,11 @@
 
 use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::engine::{Result, Tx, Value, params, read_row, row};
-use crate::tables::webhooks::{self, SENDS};
+use crate::tables::webhooks::{self, SENDS, VisibleWebhooks};
 use crate::tables::{IdPage, events};
 
 /// The condition that a delivery `d` has failed an attempt and awaits a retry.
@@ -45,6 +46,8 @@ pub struct DeliveryListQuery {
     pub event: Option<EventId>,
     /// Deliveries of webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<Vec<ContentGroupId>>,
+    /// The view of the client ([`VisibleWebhooks`]).
+    pub view: ContentView,
     /// The page. It begins with the delivery before the id `after`, as the newest come first.
     pub page: IdPage,
 }
@@ -56,7 +59,8 @@ pub async fn list(
     query: &DeliveryListQuery,
 ) -> Result<Vec<Delivery>> {
     let mut params = row![workspace, query.page.limit, query.page.offset].to_vec();
-    let mut filter = webhooks::within_filter(query.within.as_deref(), &mut params);
+    let visible = VisibleWebhooks { within: query.within.as_deref(), view: query.view };
+    let mut filter = webhooks::visible_filter(visible, &mut params);
     let mut only = |condition: &str, value: Value<'static>| {
         params.push(value);
         filter.push_str(&format!(" AND {condition} ?{}", params.len()));

@@ -15,6 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, EventId, WorkspaceId};
 use parking_lot::{Mutex, RwLock};
 
@@ -30,9 +31,10 @@ pub struct Generation {
     /// The start time of the database server. After a failover it differs: a commit that was read
     /// on the lost server may be missing on its successor.
     server: i64,
-    /// A random number, replaced by each change that creates no event.
+    /// A random number. It is replaced by each change that creates no event, and in the published
+    /// view by each change that the view shows.
     number: i64,
-    /// The last event.
+    /// The last event; `None` in the published view.
     event: Option<EventId>,
 }
 
@@ -48,9 +50,10 @@ impl Generation {
     }
 }
 
-/// The last-modified versions of one workspace.
+/// The last-modified versions of one workspace, as a view shows it.
 #[derive(Debug, Clone, Default)]
 pub struct LastModified {
+    view: ContentView,
     workspace: Arc<WorkspaceLastModified>,
     everything: Arc<AtomicU64>,
 }
@@ -58,10 +61,17 @@ pub struct LastModified {
 /// The last-modified versions of a workspace's data.
 #[derive(Debug, Default)]
 struct WorkspaceLastModified {
+    access: AtomicU64,
+    current: ViewLastModified,
+    published: ViewLastModified,
+}
+
+/// The last-modified versions of the data that one view shows.
+#[derive(Debug, Default)]
+struct ViewLastModified {
     anything: AtomicU64,
     /// Changes that affect more than one piece.
     shared: AtomicU64,
-    access: AtomicU64,
     /// Pieces that were changed alone.
     pieces: Mutex<HashMap<ContentPieceId, u64>>,
 }
@@ -72,14 +82,31 @@ const TRACKED_PIECE_LIMIT: usize = 4_096;
 
 impl WorkspaceLastModified {
     fn record(&self, what: ChangedPart, version: u64) {
-        self.anything.fetch_max(version, Ordering::SeqCst);
-        if what == ChangedPart::Access {
-            self.access.fetch_max(version, Ordering::SeqCst);
+        match what {
+            ChangedPart::Piece(view, piece) => self.of(view).record_piece(piece, version),
+            ChangedPart::Content | ChangedPart::Access => {
+                if what == ChangedPart::Access {
+                    self.access.fetch_max(version, Ordering::SeqCst);
+                }
+                for view in [&self.current, &self.published] {
+                    view.anything.fetch_max(version, Ordering::SeqCst);
+                    view.shared.fetch_max(version, Ordering::SeqCst);
+                }
+            }
         }
-        let ChangedPart::Piece(piece) = what else {
-            self.shared.fetch_max(version, Ordering::SeqCst);
-            return;
-        };
+    }
+
+    fn of(&self, view: ContentView) -> &ViewLastModified {
+        match view {
+            ContentView::Current => &self.current,
+            ContentView::Published => &self.published,
+        }
+    }
+}
+
+impl ViewLastModified {
+    fn record_piece(&self, piece: ContentPieceId, version: u64) {
+        self.anything.fetch_max(version, Ordering::SeqCst);
         let mut pieces = self.pieces.lock();
         if pieces.len() == TRACKED_PIECE_LIMIT && !pieces.contains_key(&piece) {
             self.shared.fetch_max(version, Ordering::SeqCst);
@@ -90,27 +117,37 @@ impl WorkspaceLastModified {
 }
 
 impl LastModified {
+    /// Returns those of the same workspace in another view.
+    #[must_use]
+    pub fn in_view(self, view: ContentView) -> Self {
+        Self { view, ..self }
+    }
+
     /// Returns true if data read at `data_version` or later is still current.
     pub fn is_unchanged_since(&self, version: DataVersion) -> bool {
-        self.no_later_than(&self.workspace.anything, version)
+        self.no_later_than(&self.view().anything, version)
     }
 
     /// Like [`LastModified::is_unchanged_since`], for one piece and everything shown with it.
     pub fn piece_is_unchanged_since(&self, piece: ContentPieceId, version: DataVersion) -> bool {
-        let pieces = self.workspace.pieces.lock();
+        let pieces = self.view().pieces.lock();
         let own = pieces.get(&piece).is_none_or(|&last| last <= version.0);
         // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
-        own && self.no_later_than(&self.workspace.shared, version)
+        own && self.no_later_than(&self.view().shared, version)
     }
 
     /// Like [`LastModified::is_unchanged_since`], for the data that several pieces share.
     pub fn shared_is_unchanged_since(&self, version: DataVersion) -> bool {
-        self.no_later_than(&self.workspace.shared, version)
+        self.no_later_than(&self.view().shared, version)
     }
 
     /// Like [`LastModified::is_unchanged_since`], for the permissions of tokens.
     pub fn permissions_are_unchanged_since(&self, version: DataVersion) -> bool {
         self.no_later_than(&self.workspace.access, version)
+    }
+
+    fn view(&self) -> &ViewLastModified {
+        self.workspace.of(self.view)
     }
 
     fn no_later_than(&self, clock: &AtomicU64, version: DataVersion) -> bool {
@@ -129,13 +166,15 @@ pub(crate) struct LastModifiedMap {
 impl LastModifiedMap {
     pub(crate) fn of(&self, workspace: WorkspaceId) -> LastModified {
         let everything = Arc::clone(&self.everything);
-        let known = self.workspaces.read();
-        if let Some(workspace) = known.get(&workspace) {
-            return LastModified { workspace: Arc::clone(workspace), everything };
+        let view = ContentView::Current;
+        LastModified { view, workspace: self.of_workspace(workspace), everything }
+    }
+
+    fn of_workspace(&self, workspace: WorkspaceId) -> Arc<WorkspaceLastModified> {
+        if let Some(known) = self.workspaces.read().get(&workspace) {
+            return Arc::clone(known);
         }
-        drop(known);
-        let mut known = self.workspaces.write();
-        LastModified { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
+        Arc::clone(self.workspaces.write().entry(workspace).or_default())
     }
 
     /// Records the changes of `scope`, committed or about to be, at this data version.
@@ -144,7 +183,7 @@ impl LastModifiedMap {
             self.everything.fetch_max(version, Ordering::SeqCst);
         }
         for &(workspace, what) in &scope.workspaces {
-            self.of(workspace).workspace.record(what, version);
+            self.of_workspace(workspace).record(what, version);
         }
     }
 
@@ -158,8 +197,10 @@ impl LastModifiedMap {
 pub enum Affects {
     /// Data that no cached response shows (listed at [`crate::Database::data_version`]).
     Nothing,
-    /// One piece.
+    /// One piece in the current view.
     Piece(WorkspaceId, ContentPieceId),
+    /// One piece in the published view.
+    PublishedPiece(WorkspaceId, ContentPieceId),
     /// Pieces, groups, tags or variants of a workspace.
     Content(WorkspaceId),
     /// Permissions of a workspace, and all that its responses show.
@@ -181,8 +222,8 @@ const SCOPE_ENTRY_LIMIT: usize = 256;
 /// The part of a workspace that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangedPart {
-    /// One piece only.
-    Piece(ContentPieceId),
+    /// One piece only, in one view.
+    Piece(ContentView, ContentPieceId),
     Content,
     /// Permissions, and everything that responses show of them.
     Access,
@@ -194,7 +235,10 @@ impl ChangeScope {
         match affects {
             Affects::Nothing => {}
             Affects::Piece(workspace, piece) => {
-                self.add_workspace((workspace, ChangedPart::Piece(piece)));
+                self.add_workspace((workspace, ChangedPart::Piece(ContentView::Current, piece)));
+            }
+            Affects::PublishedPiece(workspace, piece) => {
+                self.add_workspace((workspace, ChangedPart::Piece(ContentView::Published, piece)));
             }
             Affects::Content(workspace) => self.add_workspace((workspace, ChangedPart::Content)),
             Affects::Access(workspace) => self.add_workspace((workspace, ChangedPart::Access)),
@@ -212,10 +256,18 @@ impl ChangeScope {
         self.workspaces.iter().map(|&(workspace, _)| workspace).collect()
     }
 
+    /// Returns the workspaces whose published view has changed.
+    pub(crate) fn published_workspaces(&self) -> BTreeSet<WorkspaceId> {
+        let is_published =
+            |part: &ChangedPart| !matches!(part, ChangedPart::Piece(ContentView::Current, _));
+        let changed = self.workspaces.iter().filter(|(_, part)| is_published(part));
+        changed.map(|&(workspace, _)| workspace).collect()
+    }
+
     fn add_workspace(&mut self, changed: (WorkspaceId, ChangedPart)) {
         let is_long = self.workspaces.len() >= SCOPE_ENTRY_LIMIT;
         let changed = match changed {
-            (workspace, ChangedPart::Piece(_)) if is_long => (workspace, ChangedPart::Content),
+            (workspace, ChangedPart::Piece(..)) if is_long => (workspace, ChangedPart::Content),
             other => other,
         };
         if !self.workspaces.contains(&changed) {

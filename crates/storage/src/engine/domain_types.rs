@@ -9,6 +9,7 @@ use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::delivery::{DeliveryStatus, Lane};
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::import_source::SourceHash;
+use galley_domain::publication::ContentView;
 use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::role::{BaseType, RoleName};
 use galley_domain::tag::{Color, TagLabel};
@@ -77,7 +78,7 @@ macro_rules! named {
     )*};
 }
 
-named!(Color, BaseType, EventType, DisabledReason, DeliveryStatus, Origin);
+named!(Color, BaseType, ContentView, EventType, DisabledReason, DeliveryStatus, Origin);
 
 /// Stores texts. They were checked when they were written, so reading them takes no check.
 macro_rules! texts {

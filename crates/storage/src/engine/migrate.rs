@@ -57,6 +57,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     20 "revisions" "0020_revisions.sql",
     21 "trash" "0021_trash.sql",
     22 "variant revisions" "0022_variant_revisions.sql",
+    23 "publication" "0023_publication.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

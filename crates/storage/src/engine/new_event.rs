@@ -1,6 +1,7 @@
 //! An event that a transaction appends.
 
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, EventId, Timestamp, WorkspaceId};
 
 /// An event to insert.
@@ -10,6 +11,8 @@ pub struct NewEvent {
     pub id: EventId,
     /// The type and the groups of the event.
     pub occurrence: ResourceChange,
+    /// The view in which a change of a piece is seen. Other changes are seen in both.
+    pub view: ContentView,
     /// The resource as JSON, after the change or before its deletion.
     pub data: String,
     /// The resource before a move from one group to another.

@@ -313,21 +313,24 @@ impl<'a> WriteTx<'a> {
     /// Sets the next generation of the changed workspaces, by which other programs detect the
     /// changes. Must be called last.
     pub(crate) async fn change_generations(&self) -> Result<()> {
-        const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
+        const BOTH: &str = "generation = ?1, published_generation = ?1";
         let scope = self.change_scope();
+        let number = Generation::next_number();
         if scope.affects_all_workspaces() {
-            return self
-                .execute(UPDATE, params![Generation::next_number()], Affects::Nothing)
-                .await
-                .map(drop);
+            let sql = format!("UPDATE workspace_sequences SET {BOTH}");
+            return self.execute(&sql, params![number], Affects::Nothing).await.map(drop);
         }
-        let mut changed = scope.workspaces();
         let next = self.changes.lock().next.clone();
-        changed.retain(|workspace| !next.contains(workspace));
-        for workspace in changed {
-            let sql = format!("{UPDATE} WHERE workspace_id = ?2");
-            self.execute(&sql, params![Generation::next_number(), workspace], Affects::Nothing)
-                .await?;
+        let published = scope.published_workspaces();
+        for workspace in scope.workspaces() {
+            let columns = match (next.contains(&workspace), published.contains(&workspace)) {
+                (true, false) => continue,
+                (true, true) => "published_generation = ?1",
+                (false, true) => BOTH,
+                (false, false) => "generation = ?1",
+            };
+            let sql = format!("UPDATE workspace_sequences SET {columns} WHERE workspace_id = ?2");
+            self.execute(&sql, params![number, workspace], Affects::Nothing).await?;
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! Filters of lists of pieces, as joins and conditions on the pieces `p`. In a variant, its
 //! overrides are `v`.
 
+use galley_domain::publication::ContentView;
 use galley_domain::{
     ContentGroupId, ContentPieceId, TagId, Timestamp, VariantId, WorkspaceMemberId,
 };
 
 use crate::engine::{Value, in_list};
 use crate::tables::content_piece_references::ReferenceTable;
-use crate::tables::content_pieces::under_filter;
+use crate::tables::content_pieces::{View, under_filter};
+use crate::tables::piece_tables::{PieceTables, tables};
 
 /// The filters of a list. With a variant, slug, tags, member and dates are those of the variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl FilterSql {
     ) -> String {
         let Self { of_pieces, of_rows, .. } = self;
         if of_pieces.is_empty() && rest_is_of_rows {
-            let (table, condition) = (source.table.name(), source.condition());
+            let (table, condition) = (source.table.name(source.view), source.condition());
             return format!(
                 "SELECT t.content_piece_id AS id FROM {table} t WHERE {condition}{of_rows}{rest}"
             );
@@ -87,6 +89,7 @@ impl FilterSql {
 /// The rows `t` of one reference. The parameter `id` is the referenced id.
 #[derive(Debug)]
 pub(super) struct ReferenceRows {
+    view: ContentView,
     table: ReferenceTable,
     id: usize,
 }
@@ -99,7 +102,10 @@ impl ReferenceRows {
     /// Returns the join of the pieces with these rows.
     pub(super) fn join(&self) -> String {
         let condition = self.condition();
-        format!(" JOIN {} t ON {condition} AND t.content_piece_id = p.id", self.table.name())
+        format!(
+            " JOIN {} t ON {condition} AND t.content_piece_id = p.id",
+            self.table.name(self.view)
+        )
     }
 }
 
@@ -116,12 +122,9 @@ impl PieceFilters {
             && self.overridden_variant.is_none()
     }
 
-    /// Returns the filters in SQL, for pieces as they are in `variant`.
-    pub(super) fn sql<'q>(
-        &'q self,
-        variant: Option<VariantId>,
-        params: &mut Vec<Value<'q>>,
-    ) -> FilterSql {
+    /// Returns the filters in SQL, for pieces as they are in `view`.
+    pub(super) fn sql<'q>(&'q self, view: View, params: &mut Vec<Value<'q>>) -> FilterSql {
+        let View { of, variant, .. } = view;
         let mut of_pieces = self.group_conditions(params);
         if let Some(ids) = &self.ids {
             of_pieces.push_str(&in_list("p.id", ids.iter().copied(), params));
@@ -129,7 +132,7 @@ impl PieceFilters {
         self.push_time_conditions(variant.is_some(), &mut of_pieces, params);
         let (mut any, mut all) = (Vec::new(), Vec::new());
         if let Some(variant) = variant {
-            of_pieces.push_str(&self.conditions_in_variant(variant, params));
+            of_pieces.push_str(&self.conditions_in_variant(of, variant, params));
         } else {
             if let Some(slug) = &self.slug {
                 params.push(slug.into());
@@ -151,14 +154,14 @@ impl PieceFilters {
         }
         let mut rows = |(table, id): (ReferenceTable, Value<'q>)| {
             params.push(id);
-            ReferenceRows { table, id: params.len() }
+            ReferenceRows { view: of, table, id: params.len() }
         };
         let sources = any.into_iter().map(&mut rows).collect();
-        let others = all.into_iter().map(rows).map(|ReferenceRows { table, id }| {
+        let others = all.into_iter().map(rows).map(|ReferenceRows { table, id, .. }| {
             format!(
                 " AND EXISTS (SELECT 1 FROM {} r WHERE r.workspace_id = ?1 AND r.{} = ?{id}
                     AND r.order_key = t.order_key AND r.content_piece_id = t.content_piece_id)",
-                table.name(),
+                table.name(of),
                 table.column()
             )
         });
@@ -208,6 +211,7 @@ impl PieceFilters {
     /// pieces that match the first one; the others are checked for each of these pieces.
     fn conditions_in_variant<'q>(
         &'q self,
+        view: ContentView,
         variant: VariantId,
         params: &mut Vec<Value<'q>>,
     ) -> String {
@@ -227,30 +231,32 @@ impl PieceFilters {
         if let Some(slug) = &self.slug {
             params.push(slug.into());
             let slug = params.len();
-            let overrides = overrides_of("b.id", variant);
+            let overrides = overrides_of(view, "b.id", variant);
+            let PieceTables { pieces, variants, .. } = tables(view);
             sql.push_str(&format!(
                 " AND p.id IN (
-                    SELECT s.content_piece_id FROM content_piece_variants s
+                    SELECT s.content_piece_id FROM {variants} s
                     WHERE s.workspace_id = ?1 AND s.variant_id = ?{variant} AND s.slug = ?{slug}
-                    UNION ALL SELECT b.id FROM content_pieces b {overrides}
+                    UNION ALL SELECT b.id FROM {pieces} b {overrides}
                     WHERE b.workspace_id = ?1 AND b.slug = ?{slug} AND o.slug IS NULL)"
             ));
         }
         if let Some((table, ids)) = first {
-            sql.push_str(&is_found_in_variant(table, &ids, variant, params));
+            sql.push_str(&is_found_in_variant(view, table, &ids, variant, params));
         }
         for (table, ids) in sets {
-            sql.push_str(&refers_in_variant(table, &ids, variant, params));
+            sql.push_str(&refers_in_variant(view, table, &ids, variant, params));
         }
         sql
     }
 }
 
 /// Returns the join with the overrides of a piece. The parameter `variant` is the variant's id.
-fn overrides_of(piece: &str, variant: usize) -> String {
+fn overrides_of(view: ContentView, piece: &str, variant: usize) -> String {
     format!(
-        "LEFT JOIN content_piece_variants o ON o.workspace_id = ?1
-            AND o.content_piece_id = {piece} AND o.variant_id = ?{variant}"
+        "LEFT JOIN {} o ON o.workspace_id = ?1
+            AND o.content_piece_id = {piece} AND o.variant_id = ?{variant}",
+        tables(view).variants
     )
 }
 
@@ -258,14 +264,15 @@ fn overrides_of(piece: &str, variant: usize) -> String {
 /// pieces that do. A piece does if its override does, or if the piece itself does and is not
 /// overridden.
 fn is_found_in_variant<'q>(
+    view: ContentView,
     table: ReferenceTable,
     ids: &[Value<'q>],
     variant: usize,
     params: &mut Vec<Value<'q>>,
 ) -> String {
-    let Some(in_variants) = table.in_variants() else { return String::new() };
-    let (own, column) = (table.name(), table.column());
-    let overrides = overrides_of("b.content_piece_id", variant);
+    let Some(in_variants) = table.in_variants(view) else { return String::new() };
+    let (own, column) = (table.name(view), table.column());
+    let overrides = overrides_of(view, "b.content_piece_id", variant);
     let of_variant = in_list(&format!("s.{column}"), ids.iter().cloned(), params);
     let of_piece = in_list(&format!("b.{column}"), ids.iter().cloned(), params);
     format!(
@@ -280,13 +287,14 @@ fn is_found_in_variant<'q>(
 /// Returns the same condition as a look-up for each piece. As a second list of pieces, PostgreSQL
 /// would compute it for each piece of the first.
 fn refers_in_variant<'q>(
+    view: ContentView,
     table: ReferenceTable,
     ids: &[Value<'q>],
     variant: usize,
     params: &mut Vec<Value<'q>>,
 ) -> String {
-    let Some(in_variants) = table.in_variants() else { return String::new() };
-    let (own, column) = (table.name(), table.column());
+    let Some(in_variants) = table.in_variants(view) else { return String::new() };
+    let (own, column) = (table.name(view), table.column());
     let of_variant = in_list(&format!("s.{column}"), ids.iter().cloned(), params);
     let of_piece = in_list(&format!("b.{column}"), ids.iter().cloned(), params);
     format!(

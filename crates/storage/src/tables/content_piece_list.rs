@@ -6,11 +6,12 @@
 //! [`crate::tables::members::profiles`]).
 
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::{OrderKey, Timestamp, VariantId, WorkspaceId};
+use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 
 use crate::engine::{Result, Tx, Value, row};
 use crate::tables::content_piece_filters::{NO_DATE, PieceFilters, ReferenceRows, date_expression};
 use crate::tables::content_pieces::{self, PieceInView, View};
+use crate::tables::piece_tables::tables;
 
 /// The sort key of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,14 +142,15 @@ pub async fn count(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     filters: &PieceFilters,
-    variant: Option<VariantId>,
+    view: View,
     limit: i64,
 ) -> Result<i64> {
     let mut params = vec![Value::from(workspace), limit.into()];
-    let tables = View { variant, ..View::default() }.tables(&mut params);
-    let filters = filters.sql(variant, &mut params);
+    let view = View { content: false, ..view };
+    let tables = view.tables(&mut params);
+    let filters = filters.sql(view, &mut params);
     // With a variant, only the tables of the pieces use its parameter.
-    let by_rows = variant.is_none();
+    let by_rows = view.variant.is_none();
     let ids = if filters.sources.is_empty() {
         let conditions = &filters.of_pieces;
         format!("SELECT p.id {tables} WHERE p.workspace_id = ?1{conditions} LIMIT ?2")
@@ -163,7 +165,7 @@ pub async fn count(
 fn statement(workspace: WorkspaceId, query: &PieceListQuery) -> (String, Vec<Value<'_>>) {
     let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
     let select = query.view.select(&mut params);
-    let filters = query.filters.sql(query.view.variant, &mut params);
+    let filters = query.filters.sql(query.view, &mut params);
     let direction = if query.sort.descending { " DESC" } else { "" };
     let order_by = |sort: &[&str]| {
         let columns: Vec<_> = sort.iter().map(|column| format!("{column}{direction}")).collect();
@@ -180,8 +182,8 @@ fn statement(workspace: WorkspaceId, query: &PieceListQuery) -> (String, Vec<Val
         // The first pieces with each tag include the first pieces with any of them.
         params.push((query.limit + query.offset).into());
         let rest = format!("{after}{order} LIMIT ?{}", params.len());
-        let tables = "FROM content_pieces p";
-        let ids = filters.sources.iter().map(|one| filters.ids(one, tables, by_rows, &rest));
+        let pieces = format!("FROM {} p", tables(query.view.of).pieces);
+        let ids = filters.sources.iter().map(|one| filters.ids(one, &pieces, by_rows, &rest));
         let (ids, order) = (union_of(ids), order_by(&sort_of_pieces));
         let sql = format!(
             "{select} WHERE p.workspace_id = ?1 AND p.id IN ({ids}){order} LIMIT ?2 OFFSET ?3"
@@ -238,8 +240,9 @@ fn skip_filter<'q>(
     };
     let sign = if query.sort.descending { "<=" } else { ">=" };
     format!(
-        " AND p.order_key {sign} (SELECT k.order_key FROM content_pieces k
-            WHERE k.workspace_id = ?1{group} ORDER BY k.order_key{direction} LIMIT 1 OFFSET ?3)"
+        " AND p.order_key {sign} (SELECT k.order_key FROM {} k
+            WHERE k.workspace_id = ?1{group} ORDER BY k.order_key{direction} LIMIT 1 OFFSET ?3)",
+        tables(query.view.of).pieces
     )
 }
 

@@ -2,9 +2,11 @@
 //! that they override.
 
 use galley_domain::content_piece::ContentPiece;
+use galley_domain::publication::ContentView;
 use galley_domain::{OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 
 use crate::engine::{Affects, Result, Value, WriteTx, row};
+use crate::tables::piece_tables::{affects, tables};
 
 /// A table of such rows. Its key is the referenced id, then the position and id of the piece, so
 /// that the pieces with one reference are read in their order.
@@ -18,11 +20,12 @@ pub(super) enum ReferenceTable {
 impl ReferenceTable {
     const ALL: [Self; 3] = [Self::Tags, Self::Members, Self::OverriddenVariants];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn name(self, view: ContentView) -> &'static str {
+        let tables = tables(view);
         match self {
-            Self::Tags => "content_piece_tags",
-            Self::Members => "content_piece_members",
-            Self::OverriddenVariants => "content_piece_overridden_variants",
+            Self::Tags => tables.tags,
+            Self::Members => tables.members,
+            Self::OverriddenVariants => tables.overridden_variants,
         }
     }
 
@@ -36,10 +39,11 @@ impl ReferenceTable {
     }
 
     /// Returns the table of these references as variants override them.
-    pub(super) fn in_variants(self) -> Option<&'static str> {
+    pub(super) fn in_variants(self, view: ContentView) -> Option<&'static str> {
+        let tables = tables(view);
         match self {
-            Self::Tags => Some("content_piece_variant_tags"),
-            Self::Members => Some("content_piece_variant_members"),
+            Self::Tags => Some(tables.variant_tags),
+            Self::Members => Some(tables.variant_members),
             Self::OverriddenVariants => None,
         }
     }
@@ -74,15 +78,16 @@ impl ReferenceTable {
         self,
         tx: &WriteTx<'_>,
         workspace: WorkspaceId,
+        view: ContentView,
         piece: &ContentPiece,
     ) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (workspace_id, {}, order_key, content_piece_id)
              VALUES (?1, ?2, ?3, ?4)",
-            self.name(),
+            self.name(view),
             self.column()
         );
-        let affects = Affects::Piece(workspace, piece.id);
+        let affects = affects(view, workspace, piece.id);
         tx.insert_each(&sql, self.rows(workspace, piece), affects).await
     }
 
@@ -90,15 +95,16 @@ impl ReferenceTable {
         self,
         tx: &WriteTx<'_>,
         workspace: WorkspaceId,
+        view: ContentView,
         piece: &ContentPiece,
     ) -> Result<()> {
         let sql = format!(
             "DELETE FROM {} WHERE workspace_id = ?1 AND {} = ?2
              AND order_key = ?3 AND content_piece_id = ?4",
-            self.name(),
+            self.name(view),
             self.column()
         );
-        let affects = Affects::Piece(workspace, piece.id);
+        let affects = affects(view, workspace, piece.id);
         tx.change_each(&sql, self.rows(workspace, piece), affects).await
     }
 }
@@ -112,10 +118,11 @@ pub(super) fn count(piece: &ContentPiece) -> usize {
 pub(super) async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     piece: &ContentPiece,
 ) -> Result<()> {
     for table in ReferenceTable::ALL {
-        table.insert(tx, workspace, piece).await?;
+        table.insert(tx, workspace, view, piece).await?;
     }
     Ok(())
 }
@@ -124,13 +131,14 @@ pub(super) async fn insert(
 pub(super) async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     before: &ContentPiece,
     piece: &ContentPiece,
 ) -> Result<()> {
     for table in ReferenceTable::ALL {
         if before.order != piece.order || !table.is_unchanged(before, piece) {
-            table.delete(tx, workspace, before).await?;
-            table.insert(tx, workspace, piece).await?;
+            table.delete(tx, workspace, view, before).await?;
+            table.insert(tx, workspace, view, piece).await?;
         }
     }
     Ok(())
@@ -140,10 +148,11 @@ pub(super) async fn update(
 pub(super) async fn delete(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     piece: &ContentPiece,
 ) -> Result<()> {
     for table in ReferenceTable::ALL {
-        table.delete(tx, workspace, piece).await?;
+        table.delete(tx, workspace, view, piece).await?;
     }
     Ok(())
 }
@@ -152,6 +161,7 @@ pub(super) async fn delete(
 pub(super) async fn update_positions(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     moves: &[(&ContentPiece, &OrderKey)],
 ) -> Result<()> {
     for table in ReferenceTable::ALL {
@@ -162,7 +172,7 @@ pub(super) async fn update_positions(
         let sql = format!(
             "UPDATE {} SET order_key = ?5 WHERE workspace_id = ?1 AND {} = ?2
              AND order_key = ?3 AND content_piece_id = ?4",
-            table.name(),
+            table.name(view),
             table.column()
         );
         tx.change_each(&sql, rows, Affects::Content(workspace)).await?;
@@ -194,8 +204,8 @@ pub(super) async fn remove_variant(
     remove(tx, workspace, ReferenceTable::OverriddenVariants, id.into()).await
 }
 
-/// Removes a referenced resource from all lists. A variant's list that becomes empty remains an
-/// override.
+/// Removes a referenced resource from all lists in both views. A variant's list that becomes empty
+/// remains an override.
 async fn remove(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -208,17 +218,21 @@ async fn remove(
         format!("trim(replace(',' || {column}s || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')");
     let without = format!("{column}s = {rest}");
     let rows_of = |table: &str| format!("{table} WHERE workspace_id = ?1 AND {column} = ?2");
-    let of_pieces = rows_of(table.name());
-    let of_variants = table.in_variants().map(rows_of);
-    let in_variants = of_variants
-        .as_ref()
-        .map_or_else(String::new, |rows| format!(" UNION ALL SELECT content_piece_id FROM {rows}"));
+    let update_pieces = |view: ContentView| {
+        let of_pieces = rows_of(table.name(view));
+        let in_variants = table.in_variants(view).map_or_else(String::new, |table| {
+            format!(" UNION ALL SELECT content_piece_id FROM {}", rows_of(table))
+        });
+        format!(
+            "UPDATE {} SET version = version + 1, {without} WHERE workspace_id = ?1
+             AND id IN (SELECT content_piece_id FROM {of_pieces}{in_variants})",
+            tables(view).pieces
+        )
+    };
     // All pieces are updated first, as their row locks protect their variants.
-    let sql = format!(
-        "UPDATE content_pieces SET version = version + 1, {without}
-         WHERE workspace_id = ?1 AND id IN (SELECT content_piece_id FROM {of_pieces}{in_variants})"
-    );
-    tx.execute(&sql, params, affects).await?;
+    for &view in ContentView::ALL {
+        tx.execute(&update_pieces(view), params, affects).await?;
+    }
     if matches!(table, ReferenceTable::Members) && tx.has_other_writers() {
         // Another piece may have got the member meanwhile. From this lock on, none can. The pieces
         // come first, as an update locks its piece before the member, too. Tags and variants are
@@ -228,16 +242,24 @@ async fn remove(
             tx.for_update()
         );
         tx.exists(&lock, params).await?;
-        tx.execute(&format!("{sql} AND {column}s <> {rest}"), params, affects).await?;
+        for &view in ContentView::ALL {
+            let sql = format!("{} AND {column}s <> {rest}", update_pieces(view));
+            tx.execute(&sql, params, affects).await?;
+        }
     }
-    if let Some(rows) = of_variants {
-        let sql = format!(
-            "UPDATE content_piece_variants SET {without}
-             WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
-                SELECT content_piece_id, variant_id FROM {rows})"
-        );
-        tx.execute(&sql, params, affects).await?;
-        tx.execute(&format!("DELETE FROM {rows}"), params, affects).await?;
+    for &view in ContentView::ALL {
+        if let Some(rows) = table.in_variants(view).map(rows_of) {
+            let sql = format!(
+                "UPDATE {} SET {without}
+                 WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
+                    SELECT content_piece_id, variant_id FROM {rows})",
+                tables(view).variants
+            );
+            tx.execute(&sql, params, affects).await?;
+            tx.execute(&format!("DELETE FROM {rows}"), params, affects).await?;
+        }
+        let of_pieces = rows_of(table.name(view));
+        tx.change(&format!("DELETE FROM {of_pieces}"), params, affects).await?;
     }
-    tx.change(&format!("DELETE FROM {of_pieces}"), params, affects).await
+    Ok(())
 }

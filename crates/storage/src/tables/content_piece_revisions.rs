@@ -25,6 +25,8 @@ pub struct StoredRevision {
     pub revision: Revision,
     /// True if the revision is kept for the states of others only, and not shown.
     pub is_hidden: bool,
+    /// True if the revision was published. It is not replaced, and it does not expire.
+    pub is_published: bool,
     /// The time at which the event of an autosave is raised, unless it was.
     pub event_due_at: Option<Timestamp>,
     /// The number of revisions of the part since the last one with all values, which has 0.
@@ -42,7 +44,8 @@ const COLUMNS_END: usize = 8;
 
 /// The columns of the table `r` that [`read_stored`] reads.
 const STORED_COLUMNS: &str = "r.number, r.variant_id, r.created_at_ms, r.created_by, r.origin, \
-    r.fields, r.note, r.is_autosave, r.is_hidden, r.event_due_at_ms, r.depth, r.undo";
+    r.fields, r.note, r.is_autosave, r.is_hidden, r.is_published, \
+    r.event_due_at_ms, r.depth, r.undo";
 
 fn read(row: &Row<'_>) -> Result<Revision> {
     Ok(read_row!(row, 0 => Revision {
@@ -51,9 +54,9 @@ fn read(row: &Row<'_>) -> Result<Revision> {
 }
 
 fn read_stored(row: &Row<'_>) -> Result<StoredRevision> {
-    let undo = Undo::from_stored(row.get(COLUMNS_END + 3)?);
+    let undo = Undo::from_stored(row.get(COLUMNS_END + 4)?);
     Ok(read_row!(row, COLUMNS_END => StoredRevision {
-        is_hidden, event_due_at, depth;
+        is_hidden, is_published, event_due_at, depth;
         revision: read(row)?, undo
     }))
 }
@@ -104,14 +107,15 @@ pub async fn insert(
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_revisions (workspace_id, content_piece_id, number,
             variant_id, created_at_ms, created_by, origin, note, fields, is_autosave, is_hidden,
-            event_due_at_ms, depth, undo)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+            is_published, event_due_at_ms, depth, undo)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     let rows = revisions.iter().map(|stored| {
         let revision = &stored.revision;
         row! {
             workspace, piece, revision.number, revision.variant, revision.created_at,
             revision.created_by, revision.origin, &revision.note, &revision.fields,
-            revision.is_autosave, stored.is_hidden, stored.event_due_at, stored.depth, stored.undo.value()
+            revision.is_autosave, stored.is_hidden, stored.is_published, stored.event_due_at,
+            stored.depth, stored.undo.value()
         }
     });
     tx.insert_each(sql, rows, Affects::Nothing).await
@@ -146,6 +150,18 @@ pub async fn update_note(
     let sql = "UPDATE content_piece_revisions SET note = ?4
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND number = ?3";
     Ok(tx.execute(sql, params![workspace, piece, number, note], Affects::Nothing).await? > 0)
+}
+
+/// Records that a revision was published.
+pub async fn mark_published(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    number: i64,
+) -> Result<()> {
+    let sql = "UPDATE content_piece_revisions SET is_published = TRUE
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND number = ?3";
+    tx.change(sql, params![workspace, piece, number], Affects::Nothing).await
 }
 
 /// Ends the wait for the event of an autosave. Returns false if none was due.
@@ -329,11 +345,12 @@ pub async fn ages(
     workspace: WorkspaceId,
     piece: ContentPieceId,
 ) -> Result<Vec<RevisionAge>> {
-    let sql = "SELECT number, variant_id, created_at_ms, note IS NOT NULL, is_hidden
+    let sql =
+        "SELECT number, variant_id, created_at_ms, note IS NOT NULL OR is_published, is_hidden
         FROM content_piece_revisions
         WHERE workspace_id = ?1 AND content_piece_id = ?2 ORDER BY number";
     let read = |row: &Row<'_>| {
-        Ok(read_row!(row, 0 => RevisionAge { number, variant, created_at, has_note, is_hidden }))
+        Ok(read_row!(row, 0 => RevisionAge { number, variant, created_at, is_kept, is_hidden }))
     };
     tx.query(sql, params![workspace, piece], read).await
 }

@@ -3,9 +3,11 @@
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
 use galley_domain::content_piece::ContentPieceOverrides;
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::tables::piece_tables::{affects, tables};
 
 macro_rules! columns {
     ($custom_data:literal) => {
@@ -103,31 +105,52 @@ pub async fn update(
     variant: VariantId,
     overrides: &ContentPieceOverrides,
 ) -> Result<()> {
-    let key = params![workspace, piece, variant];
     // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+    let key = params![workspace, piece, variant];
     tx.execute(sql, key, Affects::Piece(workspace, piece)).await?;
+    insert_in(tx, workspace, ContentView::Current, piece, variant, overrides).await
+}
+
+/// Inserts the overrides of a piece in a variant into a view, if there are any.
+pub(super) async fn insert_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: ContentPieceId,
+    variant: VariantId,
+    overrides: &ContentPieceOverrides,
+) -> Result<()> {
     if *overrides == ContentPieceOverrides::default() {
         return Ok(());
     }
-    let mut params = key.to_vec();
+    let (tables, affects) = (tables(view), affects(view, workspace, piece));
+    let mut params = params![workspace, piece, variant].to_vec();
     push_columns(overrides, &mut params);
-    let sql =
-        "INSERT INTO content_piece_variants (workspace_id, content_piece_id, variant_id, date_ms,
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, content_piece_id, variant_id, date_ms,
             title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
             custom_data, tag_ids, member_ids)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-    tx.execute(sql, &params, Affects::Piece(workspace, piece)).await?;
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        tables.variants
+    );
+    tx.execute(&sql, &params, affects).await?;
     let rows = overrides.tags.iter().flatten().map(|tag| row![workspace, piece, variant, tag]);
-    let sql = "INSERT INTO content_piece_variant_tags
-        (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.insert_each(sql, rows, Affects::Piece(workspace, piece)).await?;
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, content_piece_id, variant_id, tag_id)
+         VALUES (?1, ?2, ?3, ?4)",
+        tables.variant_tags
+    );
+    tx.insert_each(&sql, rows, affects).await?;
     let members = overrides.members.iter().flatten();
     let rows = members.map(|member| row![workspace, piece, variant, member]);
-    let sql = "INSERT INTO content_piece_variant_members
-        (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.insert_each(sql, rows, Affects::Piece(workspace, piece)).await
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, content_piece_id, variant_id, member_id)
+         VALUES (?1, ?2, ?3, ?4)",
+        tables.variant_members
+    );
+    tx.insert_each(&sql, rows, affects).await
 }
 
 /// Adds the values in the order of [`COLUMNS`].
@@ -148,12 +171,26 @@ pub async fn update_content(
     variant: VariantId,
     tree: &str,
 ) -> Result<()> {
-    let sql = "INSERT INTO content_piece_variant_contents
-            (workspace_id, content_piece_id, variant_id, tree) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (workspace_id, content_piece_id, variant_id)
-            DO UPDATE SET tree = excluded.tree";
+    update_content_in(tx, workspace, ContentView::Current, piece, variant, tree).await
+}
+
+/// Stores a variant's own content in a view.
+pub(super) async fn update_content_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: ContentPieceId,
+    variant: VariantId,
+    tree: &str,
+) -> Result<()> {
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, content_piece_id, variant_id, tree) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (workspace_id, content_piece_id, variant_id)
+            DO UPDATE SET tree = excluded.tree",
+        tables(view).variant_contents
+    );
     let params = params![workspace, piece, variant, tree];
-    tx.change(sql, params, Affects::Piece(workspace, piece)).await
+    tx.change(&sql, params, affects(view, workspace, piece)).await
 }
 
 /// Deletes a variant's own content, so that the piece's is shown.

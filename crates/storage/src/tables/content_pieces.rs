@@ -7,38 +7,56 @@
 use futures_util::future::try_join;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
+use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::{ContentGroupId, ContentPieceId, VariantId, WorkspaceId};
+use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::content_piece_revisions::{LatestRevision, part_key};
+use crate::tables::piece_tables::{PieceTables, affects, tables};
 use crate::tables::{content_piece_references, content_piece_variants};
 
 macro_rules! columns {
-    ($custom_data:literal) => {
+    ($($custom_data:literal),*) => {
         concat!(
             "p.id, p.content_group_id, p.order_key, p.version, p.created_at_ms, p.updated_at_ms, \
              p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
              p.canonical_link, p.filename, ",
-            $custom_data,
+            $($custom_data,)*
             ", p.tag_ids, p.member_ids, p.placed_at_ms, p.variant_ids, p.created_by, p.updated_by, \
-             p.revision"
+             p.revision, p.published_revision, p.publish_at_ms, p.unpublish_at_ms, \
+             p.published_at_ms, p.published_by, p.publish_revision"
         )
     };
 }
 
-/// The columns of the table `p` that [`read`] reads. The statement's first parameter is the
+macro_rules! columns_with {
+    ($table:literal) => {
+        columns!(
+            "(SELECT x.custom_data FROM ",
+            $table,
+            " x WHERE x.workspace_id = ?1 AND x.content_piece_id = p.id)"
+        )
+    };
+}
+
+/// Returns the columns of the table `p` that [`read`] reads. The statement's first parameter is the
 /// workspace.
-pub(crate) const COLUMNS: &str = columns!(
-    "(SELECT x.custom_data FROM content_piece_custom_data x \
-        WHERE x.workspace_id = ?1 AND x.content_piece_id = p.id)"
-);
+pub(crate) const fn columns(view: ContentView) -> &'static str {
+    match view {
+        ContentView::Current => columns_with!("content_piece_custom_data"),
+        ContentView::Published => columns_with!("published_piece_custom_data"),
+    }
+}
+
+/// The columns of the current view.
+const COLUMNS: &str = columns(ContentView::Current);
 
 /// The same columns without custom data.
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after these.
-const COLUMNS_END: usize = 23;
+const COLUMNS_END: usize = 29;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let fields = read_row!(row, 6 => ContentPieceFields {
@@ -49,8 +67,20 @@ pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let (created_by, updated_by, revision) = (row.get(20)?, row.get(21)?, row.get(22)?);
     Ok(read_row!(row, 0 => ContentPiece {
         id, content_group_id, order, version, created_at, updated_at;
-        placed_at, variants, fields, created_by, updated_by, revision
+        placed_at, variants, fields, created_by, updated_by, revision,
+        publication: read_publication(row)?
     }))
+}
+
+/// Reads the publication, of which most pieces have few values.
+fn read_publication(row: &Row<'_>) -> Result<Publication> {
+    let published = match row.get::<Option<i64>>(23)? {
+        Some(number) => Some(PublishedRevision { number, at: row.get(26)?, by: row.get(27)? }),
+        None => None,
+    };
+    let publish_at: Option<Timestamp> = row.get(24)?;
+    let publish_revision = if publish_at.is_some() { row.get(28)? } else { None };
+    Ok(Publication { published, publish_at, publish_revision, unpublish_at: row.get(25)? })
 }
 
 /// Finds a piece.
@@ -59,8 +89,18 @@ pub async fn find(
     workspace: WorkspaceId,
     id: ContentPieceId,
 ) -> Result<Option<ContentPiece>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2");
+    find_in(tx, workspace, ContentView::Current, id).await
+}
+
+/// Finds a piece in a view.
+pub(super) async fn find_in(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    id: ContentPieceId,
+) -> Result<Option<ContentPiece>> {
+    let (columns, pieces) = (columns(view), tables(view).pieces);
+    let sql = format!("SELECT {columns} FROM {pieces} p WHERE p.workspace_id = ?1 AND p.id = ?2");
     tx.find(&sql, params![workspace, id], read).await
 }
 
@@ -219,6 +259,8 @@ async fn find_if_unlocked<T: HasVersion + Send>(
 /// without.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct View {
+    /// The view of the content.
+    pub of: ContentView,
     /// The variant whose overrides are applied.
     pub variant: Option<VariantId>,
     /// True to read the content.
@@ -279,7 +321,7 @@ impl View {
         let (columns, overrides) = if self.skips_custom_data {
             (COLUMNS_WITHOUT_CUSTOM_DATA, content_piece_variants::COLUMNS_WITHOUT_CUSTOM_DATA)
         } else {
-            (COLUMNS, content_piece_variants::COLUMNS)
+            (columns(self.of), content_piece_variants::COLUMNS)
         };
         let from = self.tables(params);
         match self.variant {
@@ -290,8 +332,15 @@ impl View {
 
     /// Returns the `FROM …` of the same statement.
     pub(super) fn tables(self, params: &mut Vec<Value<'_>>) -> String {
-        let content = if self.content { CONTENT_JOIN } else { "" };
-        let Some(variant) = self.variant else { return format!("FROM content_pieces p{content}") };
+        let PieceTables { pieces, contents, variants, variant_contents, .. } = tables(self.of);
+        let content = if self.content {
+            format!(
+                " JOIN {contents} c ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id"
+            )
+        } else {
+            String::new()
+        };
+        let Some(variant) = self.variant else { return format!("FROM {pieces} p{content}") };
         params.push(variant.into());
         let variant = params.len();
         let join = |table: &str, alias: &str| {
@@ -300,10 +349,9 @@ impl View {
                     AND {alias}.content_piece_id = p.id AND {alias}.variant_id = ?{variant}"
             )
         };
-        let overrides = join("content_piece_variants", "v");
-        let own_content =
-            if self.content { join("content_piece_variant_contents", "vc") } else { String::new() };
-        format!("FROM content_pieces p{content}{overrides}{own_content}")
+        let overrides = join(variants, "v");
+        let own_content = if self.content { join(variant_contents, "vc") } else { String::new() };
+        format!("FROM {pieces} p{content}{overrides}{own_content}")
     }
 
     pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
@@ -316,10 +364,6 @@ impl View {
         Ok((piece.with_overrides(content_piece_variants::read(row, first)?), tree))
     }
 }
-
-/// The join with the content of each piece.
-const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
-    ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
 
 /// Finds a piece in this view, in one statement. If `within` is set, the piece must be in the
 /// subtree of one of its groups.
@@ -353,53 +397,79 @@ pub async fn insert(
     piece: &ContentPiece,
     tree: &str,
 ) -> Result<()> {
+    insert_in(tx, workspace, ContentView::Current, piece, tree).await
+}
+
+/// Inserts a piece and its content into a view, without its publication.
+pub(super) async fn insert_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: &ContentPiece,
+    tree: &str,
+) -> Result<()> {
+    let (tables, affects) = (tables(view), affects(view, workspace, piece.id));
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     push_columns(piece, &mut params);
     params.extend(row![piece.created_at, piece.created_by]);
-    let sql = "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
             canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, updated_by,
             revision, created_at_ms, created_by)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20, ?21, ?22, ?23)";
-    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await?;
-    let sql = "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
-        VALUES (?1, ?2, ?3)";
-    tx.execute(sql, params![workspace, piece.id, tree], Affects::Piece(workspace, piece.id))
-        .await?;
+            ?19, ?20, ?21, ?22, ?23)",
+        tables.pieces
+    );
+    tx.execute(&sql, &params, affects).await?;
+    let sql = format!(
+        "INSERT INTO {} (workspace_id, content_piece_id, tree) VALUES (?1, ?2, ?3)",
+        tables.contents
+    );
+    tx.execute(&sql, params![workspace, piece.id, tree], affects).await?;
     if piece.fields.custom_data.is_some() {
-        update_custom_data(tx, workspace, piece).await?;
+        update_custom_data(tx, workspace, view, piece).await?;
     }
-    content_piece_references::insert(tx, workspace, piece).await
+    content_piece_references::insert(tx, workspace, view, piece).await
 }
 
 /// Stores a piece's custom data, or deletes it if there is none.
 async fn update_custom_data(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     piece: &ContentPiece,
 ) -> Result<()> {
+    let table = tables(view).custom_data;
     let sql = match piece.fields.custom_data {
-        Some(_) => {
-            "INSERT INTO content_piece_custom_data (workspace_id, content_piece_id, custom_data)
+        Some(_) => format!(
+            "INSERT INTO {table} (workspace_id, content_piece_id, custom_data)
              VALUES (?1, ?2, ?3)
              ON CONFLICT (workspace_id, content_piece_id)
                 DO UPDATE SET custom_data = excluded.custom_data"
-        }
-        None => {
-            "DELETE FROM content_piece_custom_data
-             WHERE workspace_id = ?1 AND content_piece_id = ?2"
-        }
+        ),
+        None => format!("DELETE FROM {table} WHERE workspace_id = ?1 AND content_piece_id = ?2"),
     };
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
-    tx.change(sql, &params, Affects::Piece(workspace, piece.id)).await
+    tx.change(&sql, &params, affects(view, workspace, piece.id)).await
 }
 
 /// Updates a piece. `before` is its state in the database.
 pub async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    before: &ContentPiece,
+    piece: &ContentPiece,
+) -> Result<()> {
+    update_in(tx, workspace, ContentView::Current, before, piece).await
+}
+
+/// Updates a piece in a view.
+pub(super) async fn update_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
     before: &ContentPiece,
     piece: &ContentPiece,
 ) -> Result<()> {
@@ -414,13 +484,36 @@ pub async fn update(
             changes.push(format!("{column} = ?{}", params.len()));
         }
     }
-    let changes = changes.join(", ");
-    let sql = format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
-    tx.execute(&sql, &params, Affects::Piece(workspace, piece.id)).await?;
+    let (changes, pieces) = (changes.join(", "), tables(view).pieces);
+    let sql = format!("UPDATE {pieces} SET {changes} WHERE workspace_id = ?1 AND id = ?2");
+    tx.execute(&sql, &params, affects(view, workspace, piece.id)).await?;
     if before.fields.custom_data != piece.fields.custom_data {
-        update_custom_data(tx, workspace, piece).await?;
+        update_custom_data(tx, workspace, view, piece).await?;
     }
-    content_piece_references::update(tx, workspace, before, piece).await
+    content_piece_references::update(tx, workspace, view, before, piece).await
+}
+
+/// Updates the publication of a piece, as both views show it. Its version stays.
+pub(super) async fn update_publication(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    id: ContentPieceId,
+    publication: &Publication,
+) -> Result<()> {
+    let sql = format!(
+        "UPDATE {} SET published_revision = ?3, published_at_ms = ?4, published_by = ?5,
+            publish_at_ms = ?6, publish_revision = ?7, unpublish_at_ms = ?8
+         WHERE workspace_id = ?1 AND id = ?2",
+        tables(view).pieces
+    );
+    let published = publication.published;
+    let params = params! {
+        workspace, id, published.map(|one| one.number), published.map(|one| one.at),
+        published.map(|one| one.by), publication.publish_at, publication.publish_revision,
+        publication.unpublish_at
+    };
+    tx.change(&sql, params, affects(view, workspace, id)).await
 }
 
 /// Finds the content of a piece, as seen in a variant.
@@ -457,12 +550,26 @@ pub async fn update_content(
 /// Deletes a piece with its dependent rows. Foreign keys delete its overrides. Its revisions are
 /// kept.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    content_piece_references::delete(tx, workspace, piece).await?;
-    let sql =
-        "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
-    tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
-    let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
-    tx.change(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await
+    delete_in(tx, workspace, ContentView::Current, piece).await
+}
+
+/// Deletes a piece from a view.
+pub(super) async fn delete_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let (tables, affects) = (tables(view), affects(view, workspace, piece.id));
+    content_piece_references::delete(tx, workspace, view, piece).await?;
+    let key = params![workspace, piece.id];
+    let sql = format!(
+        "DELETE FROM {} WHERE workspace_id = ?1 AND content_piece_id = ?2",
+        tables.contents
+    );
+    tx.execute(&sql, key, affects).await?;
+    let sql = format!("DELETE FROM {} WHERE workspace_id = ?1 AND id = ?2", tables.pieces);
+    tx.change(&sql, key, affects).await
 }
 
 /// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::future::{BoxFuture, try_join, try_join_all, try_join3};
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventScope, EventType, EventTypes, ResourceChange};
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 
 pub use crate::engine::NewEvent;
@@ -84,8 +85,8 @@ async fn insert(tx: &WriteTx<'_>, appended: &[AppendedEvent]) -> Result<()> {
     }
     let rows = numbered.iter().map(parameters);
     let sql = "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
-            path_after, data, data_before, custom_data_of, custom_data_version)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+            path_after, data, data_before, custom_data_of, custom_data_version, is_published)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let inserted = tx.insert_each(sql, rows, Affects::Nothing);
     let ((), webhooks) = try_join(inserted, candidates(tx, &workspaces, &numbered)).await?;
     insert_matches(tx, &numbered, &webhooks).await?;
@@ -149,7 +150,7 @@ fn with_current_paths(
     })
 }
 
-fn parameters<'e>(numbered: &'e NumberedEvent<'_>) -> [Value<'e>; 11] {
+fn parameters<'e>(numbered: &'e NumberedEvent<'_>) -> [Value<'e>; 12] {
     let NumberedEvent { sequence, appended, occurrence } = numbered;
     let AppendedEvent { workspace, event, created_at } = appended;
     let seen = occurrence.as_seen_in(EventScope::Workspace);
@@ -158,7 +159,7 @@ fn parameters<'e>(numbered: &'e NumberedEvent<'_>) -> [Value<'e>; 11] {
         *workspace, *sequence, event.id, event_type, *created_at, occurrence.path_before(),
         occurrence.path_after(), &event.data, &event.data_before,
         event.custom_data_of.map(|(piece, _)| piece),
-        event.custom_data_of.map(|(_, version)| version)
+        event.custom_data_of.map(|(_, version)| version), event.view == ContentView::Published
     }
 }
 
@@ -167,6 +168,7 @@ struct CandidateWebhook {
     workspace: WorkspaceId,
     id: String,
     events: EventTypes,
+    view: ContentView,
     group: Option<ContentGroupId>,
     /// True if the webhook was disabled with its group. It still receives the events of the
     /// deletion, but no others.
@@ -181,6 +183,7 @@ impl CandidateWebhook {
             if group.is_empty() { EventScope::Workspace } else { EventScope::Groups(group) };
         self.events.contains(event_type)
             && (event_type.is_of_groups() || !self.group_deleted)
+            && (event.appended.event.view == self.view || !event.occurrence.is_of_piece())
             && self.workspace == event.appended.workspace
             && event.occurrence.as_seen_in(scope) == Some(event_type)
     }
@@ -295,13 +298,15 @@ async fn candidates(
         format!(" AND (h.content_group_id IS NULL OR {listed})")
     };
     let sql = format!(
-        "SELECT h.workspace_id, h.id, h.events, h.content_group_id,
+        "SELECT h.workspace_id, h.id, h.events, h.view, h.content_group_id,
             COALESCE(h.disabled_reason, '') = 'group_deleted'
          FROM webhooks h
          WHERE {of_types}{of_workspaces}{on_groups}"
     );
     let read = |row: &Row<'_>| {
-        Ok(read_row!(row, 0 => CandidateWebhook { workspace, id, events, group, group_deleted }))
+        Ok(
+            read_row!(row, 0 => CandidateWebhook { workspace, id, events, view, group, group_deleted }),
+        )
     };
     let mut found = tx.query(&sql, &params, read).await?;
     found.sort_by(|one, other| one.id.cmp(&other.id));

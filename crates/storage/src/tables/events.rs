@@ -1,6 +1,7 @@
 //! Events: one row for each change of a resource, inserted in its transaction.
 
 use galley_domain::event::{EventType, ResourceChange};
+use galley_domain::publication::ContentView;
 use galley_domain::{EventId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row};
@@ -36,6 +37,8 @@ pub struct EventWithPaths {
     pub event: Event,
     /// The type and the groups of the event.
     pub occurrence: ResourceChange,
+    /// The view in which a change of a piece is seen.
+    pub view: ContentView,
     /// The resource before a move from one group to another.
     pub data_before: Option<String>,
 }
@@ -44,19 +47,25 @@ pub struct EventWithPaths {
 const UNSIZED_PAGE_LIMIT: i64 = 32;
 
 /// Lists events after a sequence number, with their groups. A longer page ends once its total size
-/// reaches `bytes`. Also returns true if events may have been left out.
+/// reaches `bytes`. Also returns true if events may have been left out. For the current view, events
+/// of the published one alone are left out.
 pub async fn list_with_paths(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
+    view: ContentView,
     after: i64,
     limit: i64,
     bytes: usize,
 ) -> Result<(Vec<EventWithPaths>, bool)> {
+    let of_view = match view {
+        ContentView::Current => " AND NOT e.is_published",
+        ContentView::Published => "",
+    };
     let sized = async {
         let sql = format!(
             "SELECT e.sequence, CAST(octet_length(e.data) + COALESCE(octet_length(e.data_before), 0)
                 + COALESCE(octet_length({CUSTOM_DATA}), 0) AS BIGINT)
-             FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
+             FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2{of_view}
              ORDER BY e.sequence LIMIT ?3"
         );
         let size = |row: &Row<'_>| Ok((row.get(0)?, row.get::<usize>(1)?));
@@ -77,15 +86,16 @@ pub async fn list_with_paths(
     }
     let sql = format!(
         "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before,
-            e.path_after, e.data_before
-         FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
+            e.path_after, e.data_before, e.is_published
+         FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4{of_view}
          ORDER BY e.sequence LIMIT ?3"
     );
     let found = tx
         .query(&sql, params![workspace, after, limit, last], |row| {
             let event = read(row)?;
             let occurrence = read_change(row.get(2)?, row, 6)?;
-            Ok(EventWithPaths { event, occurrence, data_before: row.get(8)? })
+            let view = view_of(row.get(9)?);
+            Ok(EventWithPaths { event, occurrence, view, data_before: row.get(8)? })
         })
         .await?;
     Ok((found, is_much))
@@ -138,12 +148,34 @@ fn read(row: &Row<'_>) -> Result<Event> {
     Ok(read_row!(row, 0 => Event { sequence, id, event_type, created_at; data }))
 }
 
+macro_rules! custom_data_in {
+    ($pieces:literal, $custom_data:literal) => {
+        concat!(
+            "(SELECT x.custom_data FROM ",
+            $custom_data,
+            " x JOIN ",
+            $pieces,
+            " p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
+              WHERE x.workspace_id = ?1 AND x.content_piece_id = e.custom_data_of
+                AND p.version = e.custom_data_version)"
+        )
+    };
+}
+
 /// The custom data that `data` of the event `e` omits. The statement's first parameter is the
 /// workspace.
-pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
-    JOIN content_pieces p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
-    WHERE x.workspace_id = ?1 AND x.content_piece_id = e.custom_data_of
-        AND p.version = e.custom_data_version)";
+pub(crate) const CUSTOM_DATA: &str = concat!(
+    "CASE WHEN e.custom_data_of IS NULL THEN NULL WHEN e.is_published THEN ",
+    custom_data_in!("published_pieces", "published_piece_custom_data"),
+    " ELSE ",
+    custom_data_in!("content_pieces", "content_piece_custom_data"),
+    " END"
+);
+
+/// Returns the view of an event.
+fn view_of(is_published: bool) -> ContentView {
+    if is_published { ContentView::Published } else { ContentView::Current }
+}
 
 /// Inserts the custom data that an event's data omits.
 ///

@@ -21,6 +21,8 @@ pub mod members;
 pub mod order_key_spread;
 pub mod ordering;
 mod paging;
+mod piece_tables;
+pub mod published_pieces;
 mod revision_undo;
 pub mod roles;
 pub mod tags;

@@ -6,14 +6,18 @@
 //! from the first one on. So the order is correct in every intermediate state, and inserts continue
 //! meanwhile.
 
+use std::collections::HashMap;
+
 use futures_util::future::try_join_all;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Gap;
+use galley_domain::publication::ContentView;
 use galley_domain::{OrderKey, WorkspaceId};
 
 use crate::engine::{Affects, Error, Result, Row, Tx, WriteTx, params, read_row};
 use crate::tables::ordering::{END, SPREAD_LENGTH_LIMIT, lock_exclusively, next, previous};
-use crate::tables::{content_piece_references, content_pieces};
+use crate::tables::piece_tables::{affects, tables};
+use crate::tables::{content_piece_references, content_pieces, published_pieces};
 
 /// The pieces on each side in the smallest window.
 const WINDOW_SIDE_MIN: i64 = 32;
@@ -166,15 +170,24 @@ fn upper(key: Option<&OrderKey>) -> &str {
     key.map_or(END, OrderKey::as_str)
 }
 
-/// Moves the next pieces of a workspace to their new keys, and returns them in their new state,
-/// without custom data. Returns `None` if none are left, or if another node moves them.
+/// Pieces with new keys, without custom data, in the order of their keys.
+#[derive(Debug, Default)]
+pub struct MovedPieces {
+    /// The pieces in their new state.
+    pub current: Vec<ContentPiece>,
+    /// Those of them that are published, as the published view has them.
+    pub published: Vec<ContentPiece>,
+}
+
+/// Moves the next pieces of a workspace to their new keys, and returns them. Returns `None` if none
+/// are left, or if another node moves them.
 ///
 /// `plan` is stored if there is none yet.
 pub async fn spread_slice(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     plan: Option<&SpreadPlan>,
-) -> Result<Option<Vec<ContentPiece>>> {
+) -> Result<Option<MovedPieces>> {
     lock_exclusively(tx, workspace).await?;
     let sql = format!(
         "SELECT low, high, left_end, right_start, left_count, right_count, around
@@ -188,10 +201,10 @@ pub async fn spread_slice(
     let plan = plan.filter(|plan| plan.around == around).cloned();
     let Some(mut plan) = stored.or(plan) else { return Ok(None) };
     let mut moved = plan.move_left_part(tx, workspace).await?;
-    if moved.is_empty() {
+    if moved.current.is_empty() {
         moved = plan.move_right_part(tx, workspace).await?;
     }
-    if moved.is_empty() {
+    if moved.current.is_empty() {
         end_spread(tx, workspace).await?;
         return Ok(None);
     }
@@ -239,7 +252,7 @@ impl SpreadPlan {
         &mut self,
         tx: &WriteTx<'_>,
         workspace: WorkspaceId,
-    ) -> Result<Vec<ContentPiece>> {
+    ) -> Result<MovedPieces> {
         let bounds = (lower(self.low.as_ref()), self.left_end.as_str());
         let slice = SpreadSlice::read(tx, workspace, bounds, "DESC").await?;
         let SpreadSlice { mut pieces, beyond } = slice;
@@ -261,7 +274,7 @@ impl SpreadPlan {
         &mut self,
         tx: &WriteTx<'_>,
         workspace: WorkspaceId,
-    ) -> Result<Vec<ContentPiece>> {
+    ) -> Result<MovedPieces> {
         let bounds = (self.right_start.as_str(), upper(self.high.as_ref()));
         let SpreadSlice { pieces, beyond } =
             SpreadSlice::read(tx, workspace, bounds, "ASC").await?;
@@ -316,28 +329,48 @@ impl SpreadSlice {
     }
 }
 
-/// Updates the keys of pieces, both in ascending order. Returns the pieces in their new state.
-///
-/// No new key is in use at any step: pieces that move left are updated from the first one on, the
-/// others from the last one on.
+/// Updates the keys of pieces in both views. Pieces and keys are in ascending order.
 async fn move_to(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
+    pieces: Vec<ContentPiece>,
+    keys: Vec<OrderKey>,
+) -> Result<MovedPieces> {
+    let ids: Vec<_> = pieces.iter().map(|piece| piece.id).collect();
+    let new_keys: HashMap<_, _> = ids.iter().copied().zip(keys.iter().cloned()).collect();
+    let current = move_in(tx, workspace, ContentView::Current, pieces, keys).await?;
+    let mut published = published_pieces::find_all_without_custom_data(tx, workspace, &ids).await?;
+    published.sort_by(|one, other| one.order.cmp(&other.order));
+    let keys = published.iter().filter_map(|piece| new_keys.get(&piece.id).cloned()).collect();
+    let published = move_in(tx, workspace, ContentView::Published, published, keys).await?;
+    Ok(MovedPieces { current, published })
+}
+
+/// Updates the keys of pieces in a view. Returns the pieces in their new state.
+///
+/// No new key is in use at any step: pieces that move left are updated from the first one on, the
+/// others from the last one on.
+async fn move_in(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
     pieces: Vec<ContentPiece>,
     keys: Vec<OrderKey>,
 ) -> Result<Vec<ContentPiece>> {
     let moves: Vec<(&ContentPiece, &OrderKey)> = pieces.iter().zip(&keys).collect();
     let (left, right): (Vec<_>, Vec<_>) =
         moves.iter().partition(|(piece, key)| **key < piece.order);
-    let sql = "UPDATE content_pieces SET order_key = ?3, version = version + 1
-        WHERE workspace_id = ?1 AND id = ?2";
+    let sql = format!(
+        "UPDATE {} SET order_key = ?3, version = version + 1 WHERE workspace_id = ?1 AND id = ?2",
+        tables(view).pieces
+    );
     let in_order = left.into_iter().chain(right.into_iter().rev());
     try_join_all(in_order.map(async |(piece, key)| {
-        let affects = Affects::Piece(workspace, piece.id);
-        tx.execute(sql, params![workspace, piece.id, key], affects).await
+        let affects = affects(view, workspace, piece.id);
+        tx.execute(&sql, params![workspace, piece.id, key], affects).await
     }))
     .await?;
-    content_piece_references::update_positions(tx, workspace, &moves).await?;
+    content_piece_references::update_positions(tx, workspace, view, &moves).await?;
     let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }

@@ -1,5 +1,6 @@
 //! Tags.
 
+use galley_domain::publication::ContentView;
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{ContentGroupId, TagId, Timestamp, WorkspaceId};
 
@@ -7,6 +8,7 @@ use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list_or_all, pa
 use crate::tables::content_piece_references;
 use crate::tables::content_pieces::under_filter;
 use crate::tables::paging::IdPage;
+use crate::tables::piece_tables::tables;
 
 fn read(row: &Row<'_>) -> Result<Tag> {
     Ok(read_row!(row, 0 => Tag { id, label, color, version }))
@@ -18,34 +20,43 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Opti
     tx.find(sql, params![workspace, id], read).await
 }
 
-/// Finds a tag that a piece in the subtree of one of `within` has, itself or in a variant.
+/// The tags of pieces in a view, if `within` is set in the subtree of one of its groups.
+#[derive(Debug, Clone, Copy)]
+pub struct UsedTags<'g> {
+    /// The view.
+    pub view: ContentView,
+    /// The groups.
+    pub within: Option<&'g [ContentGroupId]>,
+}
+
+/// Finds a tag that a piece has, itself or in a variant.
 pub async fn find_used(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: TagId,
-    within: &[ContentGroupId],
+    used: UsedTags<'_>,
 ) -> Result<Option<Tag>> {
     let mut params = vec![Value::from(workspace), Value::from(id)];
-    let filter = used_filter(within, &mut params);
+    let filter = used_filter(used, &mut params);
     let sql = format!(
         "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2{filter}"
     );
     tx.find(&sql, &params, read).await
 }
 
-/// Returns the condition that a piece in the subtree of one of `within` has the tag. Up to all
-/// pieces with the tag are read.
-fn used_filter(within: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
-    let is_within = under_filter(within, params);
+/// Returns the condition that a piece has the tag. Up to all pieces with the tag are read.
+fn used_filter(UsedTags { view, within }: UsedTags<'_>, params: &mut Vec<Value<'_>>) -> String {
+    let tables = tables(view);
+    let is_within = within.map_or_else(String::new, |roots| under_filter(roots, params));
     let has_row = |table: &str| {
         format!(
             "EXISTS (SELECT 1 FROM {table} t
-                JOIN content_pieces p ON p.workspace_id = ?1 AND p.id = t.content_piece_id
-                WHERE t.workspace_id = ?1 AND t.tag_id = tags.id{is_within})"
+                JOIN {} p ON p.workspace_id = ?1 AND p.id = t.content_piece_id
+                WHERE t.workspace_id = ?1 AND t.tag_id = tags.id{is_within})",
+            tables.pieces
         )
     };
-    let (of_pieces, of_variants) =
-        (has_row("content_piece_tags"), has_row("content_piece_variant_tags"));
+    let (of_pieces, of_variants) = (has_row(tables.tags), has_row(tables.variant_tags));
     format!(" AND ({of_pieces} OR {of_variants})")
 }
 
@@ -73,16 +84,15 @@ pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Res
     tx.query(&sql, &params, read).await
 }
 
-/// Lists tags by creation. If `within` is set, only the tags of pieces in the subtree of one of
-/// these groups are listed.
+/// Lists tags by creation: all, or the used ones.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    within: Option<&[ContentGroupId]>,
+    used: Option<UsedTags<'_>>,
     page: &IdPage,
 ) -> Result<Vec<Tag>> {
     let mut params = page.params(workspace).to_vec();
-    let filter = within.map_or_else(String::new, |groups| used_filter(groups, &mut params));
+    let filter = used.map_or_else(String::new, |used| used_filter(used, &mut params));
     let sql = format!(
         "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2{filter}
          ORDER BY id LIMIT ?3 OFFSET ?4"

@@ -1,6 +1,7 @@
 //! Access tokens. Their text is not stored, only its SHA-256.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::publication::ContentView;
 use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
 use galley_domain::{
@@ -29,6 +30,8 @@ pub struct Authentication {
     pub permissions: PermissionSet,
     /// The groups whose subtrees it may see; `None` for all.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The view of the content.
+    pub view: ContentView,
     /// The extension that it belongs to.
     pub extension: Option<String>,
     /// The time at which it expires.
@@ -43,6 +46,7 @@ impl Authentication {
     pub fn is_unlimited(&self) -> bool {
         self.permissions == self.role_permissions
             && self.content_groups.is_none()
+            && self.view == ContentView::Current
             && self.extension.is_none()
     }
 }
@@ -62,6 +66,8 @@ pub struct Token {
     pub permissions: PermissionSet,
     /// The groups whose subtrees it may see; `None` for all.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The view of the content.
+    pub view: ContentView,
     /// The extension that it belongs to.
     pub extension: Option<ExtensionName>,
     /// The time at which it expires.
@@ -85,17 +91,18 @@ pub struct TokenSummary {
 
 const COLUMNS: &str = "t.id, t.user_id, t.name, t.description, t.permissions, \
     t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms, t.created_at_ms, \
-    t.version";
+    t.version, t.view";
 
 fn read(row: &Row<'_>) -> Result<Token> {
     Ok(read_row!(row, 0 => Token {
         id, user, name, description, permissions, content_groups, extension, expires_at,
-        last_used_at, created_at, version
+        last_used_at, created_at, version, view
     }))
 }
 
 const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
-    t.permissions, t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms";
+    t.permissions, t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms, \
+    t.view";
 
 const OF_TOKEN: &str = "FROM tokens t
     JOIN workspace_members m ON m.workspace_id = t.workspace_id AND m.user_id = t.user_id
@@ -104,7 +111,7 @@ const OF_TOKEN: &str = "FROM tokens t
 fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
     let mut found = read_row!(row, 0 => Authentication {
         token, workspace, user, member, base_type, role_permissions, permissions, content_groups,
-        extension, expires_at, last_used_at,
+        extension, expires_at, last_used_at, view,
     });
     found.permissions = found.permissions.intersection(found.role_permissions);
     Ok(found)
@@ -127,15 +134,17 @@ pub async fn find_by_hash_with_generation(
 ) -> Result<Option<(Authentication, Generation)>> {
     let server = if tx.has_other_writers() { SERVER } else { "0" };
     let sql = format!(
-        "SELECT {AUTHENTICATION}, {server}, s.generation,
-            (SELECT e.id FROM events e WHERE e.workspace_id = t.workspace_id
-                ORDER BY e.sequence DESC LIMIT 1)
+        "SELECT {AUTHENTICATION}, {server},
+            CASE WHEN t.view = 'published' THEN s.published_generation ELSE s.generation END,
+            CASE WHEN t.view = 'published' THEN NULL ELSE
+                (SELECT e.id FROM events e WHERE e.workspace_id = t.workspace_id
+                    ORDER BY e.sequence DESC LIMIT 1) END
          {OF_TOKEN}
          JOIN workspace_sequences s ON s.workspace_id = t.workspace_id
          WHERE t.hash = ?1"
     );
     let read = |row: &Row<'_>| {
-        let generation = Generation::of(row.get(11)?, row.get(12)?, row.get(13)?);
+        let generation = Generation::of(row.get(12)?, row.get(13)?, row.get(14)?);
         Ok((read_authentication(row)?, generation))
     };
     tx.find(&sql, params![hash], read).await
@@ -184,14 +193,14 @@ pub async fn insert(
     hash: &[u8; 32],
 ) -> Result<()> {
     let sql = "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
-            content_group_ids, extension, expires_at_ms, created_at_ms, version)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+            content_group_ids, extension, expires_at_ms, created_at_ms, version, view)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     tx.change(
         sql,
         params! {
             workspace, token.id, token.user, hash, &token.name, &token.description,
             token.permissions, &token.content_groups, &token.extension, token.expires_at,
-            token.created_at, token.version
+            token.created_at, token.version, token.view
         },
         Affects::Access(workspace),
     )
@@ -202,13 +211,14 @@ pub async fn insert(
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> Result<()> {
     let sql =
         "UPDATE tokens SET name = ?3, description = ?4, permissions = ?5, content_group_ids = ?6,
-            extension = ?7, expires_at_ms = ?8, version = ?9
+            extension = ?7, expires_at_ms = ?8, version = ?9, view = ?10
          WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
         params! {
             workspace, token.id, &token.name, &token.description, token.permissions,
-            &token.content_groups, &token.extension, token.expires_at, token.version
+            &token.content_groups, &token.extension, token.expires_at, token.version,
+            token.view
         },
         Affects::Access(workspace),
     )
@@ -234,7 +244,7 @@ pub async fn list_with_users(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<
          WHERE t.workspace_id = ?1 ORDER BY t.id"
     );
     tx.query(&sql, params![workspace], |row| {
-        Ok(TokenSummary { token: read(row)?, username: row.get(11)? })
+        Ok(TokenSummary { token: read(row)?, username: row.get(12)? })
     })
     .await
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
+use galley_domain::publication::{Publication, PublishedRevision};
 use galley_domain::revision::PartState;
 use galley_domain::trash::{TrashEntry, TrashPosition, TrashedId};
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, VariantId, WorkspaceId};
@@ -106,11 +107,14 @@ pub async fn insert_piece(
     (piece, content, overrides, sources): WholePiece,
 ) -> Result<()> {
     let sql = "INSERT INTO trashed_pieces (workspace_id, id, entry_id, content_group_id, order_key,
-            placed_at_ms, version, created_at_ms, created_by, revision)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+            placed_at_ms, version, created_at_ms, created_by, revision, published_revision,
+            published_at_ms, published_by)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    let published = piece.publication.published;
     let params = params! {
         workspace, piece.id, entry, piece.content_group_id, &piece.order, piece.placed_at,
-        piece.version, piece.created_at, piece.created_by, piece.revision.unwrap_or_default()
+        piece.version, piece.created_at, piece.created_by, piece.revision.unwrap_or_default(),
+        published.map(|one| one.number), published.map(|one| one.at), published.map(|one| one.by)
     };
     tx.execute(sql, params, Affects::Nothing).await?;
     let own = PartState { fields: piece.fields.clone().into(), content: Some(content) };
@@ -257,6 +261,8 @@ pub struct TrashedPiece {
     pub created_by: Option<galley_domain::Actor>,
     /// The number of its latest revision.
     pub revision: i64,
+    /// Its published revision.
+    pub published: Option<PublishedRevision>,
     /// The values of the piece itself and of its overrides. The piece itself comes first.
     pub parts: Vec<TrashedPart>,
 }
@@ -287,6 +293,7 @@ impl TrashedPiece {
             created_by: self.created_by,
             updated_by: None,
             revision: Some(self.revision),
+            publication: Publication { published: self.published, ..Publication::default() },
         };
         Ok((piece, content, overrides, sources))
     }
@@ -331,12 +338,16 @@ pub async fn find_piece(
     id: ContentPieceId,
 ) -> Result<Option<TrashedPiece>> {
     let sql = "SELECT id, content_group_id, order_key, placed_at_ms, version, created_at_ms,
-            created_by, revision
+            created_by, revision, published_revision, published_at_ms, published_by
         FROM trashed_pieces WHERE workspace_id = ?1 AND id = ?2 AND entry_id = ?3";
     let read = |row: &Row<'_>| {
+        let published = match row.get(8)? {
+            Some(number) => Some(PublishedRevision { number, at: row.get(9)?, by: row.get(10)? }),
+            None => None,
+        };
         Ok(read_row!(row, 0 => TrashedPiece {
             id, content_group_id, order, placed_at, version, created_at, created_by, revision;
-            parts: Vec::new()
+            published, parts: Vec::new()
         }))
     };
     let Some(mut piece) = tx.find(sql, params![workspace, id, entry], read).await? else {

@@ -4,11 +4,13 @@
 //! so that a slug and a variant find at most one piece.
 
 use galley_domain::content_piece::Slug;
+use galley_domain::publication::ContentView;
 use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceId};
 
 use crate::engine::{Result, Row, Tx, WriteTx, in_list, params, read_row};
 use crate::tables::ordering;
+use crate::tables::piece_tables::{PieceTables, tables};
 
 /// Two pieces that show the same slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,7 @@ pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     ordering::lock_slugs(tx, workspace).await
 }
 
-/// Finds pieces under `root` that show the same slug as an examined piece.
+/// Finds pieces under `root` that show the same slug as an examined piece, in any of the views.
 pub async fn conflicts(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -81,6 +83,28 @@ pub async fn conflicts(
     examined: ExaminedPieces,
     limit: i64,
 ) -> Result<Vec<SlugConflict>> {
+    for &view in ContentView::ALL {
+        for &of_others in ContentView::ALL {
+            let views = (tables(view), tables(of_others));
+            let found = conflicts_in(tx, workspace, root, examined, views, limit).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn conflicts_in(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    root: ContentGroupId,
+    examined: ExaminedPieces,
+    (own, others): (&PieceTables, &PieceTables),
+    limit: i64,
+) -> Result<Vec<SlugConflict>> {
+    let (pieces, variants) = (own.pieces, own.variants);
+    let (other_pieces, other_variants) = (others.pieces, others.variants);
     let (of_piece, of_overrides) = match examined {
         ExaminedPieces::One(_) => ("p.id = ?3", "w.content_piece_id = ?3"),
         ExaminedPieces::Under(_) => (
@@ -94,44 +118,44 @@ pub async fn conflicts(
     };
     let under_root = "q.content_group_id IN (SELECT r.group_id FROM content_group_paths r
         WHERE r.workspace_id = ?1 AND r.ancestor_id = ?2)";
-    let no_override = |piece: &str| {
+    let no_override = |piece: &str, variants: &str| {
         format!(
-            "NOT EXISTS (SELECT 1 FROM content_piece_variants n WHERE n.workspace_id = ?1
+            "NOT EXISTS (SELECT 1 FROM {variants} n WHERE n.workspace_id = ?1
                 AND n.content_piece_id = {piece}.id AND n.variant_id = x.id
                 AND n.slug IS NOT NULL)"
         )
     };
     let sql = format!(
         "SELECT p.slug, NULL, p.id, q.id, q.content_group_id
-         FROM content_pieces p
-         JOIN content_pieces q ON q.workspace_id = ?1 AND q.slug = p.slug AND q.id <> p.id
+         FROM {pieces} p
+         JOIN {other_pieces} q ON q.workspace_id = ?1 AND q.slug = p.slug AND q.id <> p.id
          WHERE p.workspace_id = ?1 AND {of_piece} AND {under_root}
          UNION ALL
          SELECT p.slug, x.key, p.id, q.id, q.content_group_id
-         FROM content_pieces p
+         FROM {pieces} p
          JOIN variants x ON x.workspace_id = ?1
-         JOIN content_piece_variants o ON o.workspace_id = ?1 AND o.variant_id = x.id
+         JOIN {other_variants} o ON o.workspace_id = ?1 AND o.variant_id = x.id
             AND o.slug = p.slug AND o.content_piece_id <> p.id
-         JOIN content_pieces q ON q.workspace_id = ?1 AND q.id = o.content_piece_id
+         JOIN {other_pieces} q ON q.workspace_id = ?1 AND q.id = o.content_piece_id
          WHERE p.workspace_id = ?1 AND {of_piece} AND {under_root} AND {piece_shows}
          UNION ALL
          SELECT w.slug, x.key, w.content_piece_id, q.id, q.content_group_id
-         FROM content_piece_variants w
+         FROM {variants} w
          JOIN variants x ON x.workspace_id = ?1 AND x.id = w.variant_id
-         JOIN content_piece_variants o ON o.workspace_id = ?1 AND o.variant_id = x.id
+         JOIN {other_variants} o ON o.workspace_id = ?1 AND o.variant_id = x.id
             AND o.slug = w.slug AND o.content_piece_id <> w.content_piece_id
-         JOIN content_pieces q ON q.workspace_id = ?1 AND q.id = o.content_piece_id
+         JOIN {other_pieces} q ON q.workspace_id = ?1 AND q.id = o.content_piece_id
          WHERE w.workspace_id = ?1 AND {of_overrides} AND {under_root}
          UNION ALL
          SELECT w.slug, x.key, w.content_piece_id, q.id, q.content_group_id
-         FROM content_piece_variants w
+         FROM {variants} w
          JOIN variants x ON x.workspace_id = ?1 AND x.id = w.variant_id
-         JOIN content_pieces q ON q.workspace_id = ?1 AND q.slug = w.slug
+         JOIN {other_pieces} q ON q.workspace_id = ?1 AND q.slug = w.slug
             AND q.id <> w.content_piece_id
          WHERE w.workspace_id = ?1 AND {of_overrides} AND {under_root} AND {other_shows}
          LIMIT ?4",
-        piece_shows = no_override("p"),
-        other_shows = no_override("q"),
+        piece_shows = no_override("p", variants),
+        other_shows = no_override("q", other_variants),
     );
     let read = |row: &Row<'_>| {
         Ok(read_row!(row, 0 => SlugConflict { slug, variant, piece, other, group_of_other }))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use galley_domain::delivery::CircuitBreaker;
 use galley_domain::event::EventType;
+use galley_domain::publication::ContentView;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
@@ -12,7 +13,7 @@ use crate::tables::paging::IdPage;
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.events, \
     h.content_group_id, h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped, \
-    h.hides_emails";
+    h.hides_emails, h.view";
 
 /// Returns the condition that a webhook has one of the events.
 pub(crate) fn has_one_of(events: impl IntoIterator<Item = EventType>) -> String {
@@ -35,35 +36,48 @@ pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(read_row!(row, 0 => Webhook {
         id, url, name, description, event, events, content_group_id, extension, enabled,
-        disabled_reason, failing_since, version, dropped, hides_emails
+        disabled_reason, failing_since, version, dropped, hides_emails, view
     }))
 }
 
-/// Returns the condition that a webhook is on a group in the subtree of one of `within`, and has no
-/// events of members.
-pub(crate) fn within_filter(
-    within: Option<&[ContentGroupId]>,
+/// The webhooks that a client may see; by default all of the workspace.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VisibleWebhooks<'g> {
+    /// Webhooks on groups in the subtree of one of these, without events of members; `None` for
+    /// all.
+    pub within: Option<&'g [ContentGroupId]>,
+    /// The view of the client. In the published view, only webhooks of that view are visible.
+    pub view: ContentView,
+}
+
+/// Returns the condition that a webhook is visible.
+pub(crate) fn visible_filter(
+    VisibleWebhooks { within, view }: VisibleWebhooks<'_>,
     params: &mut Vec<Value<'_>>,
 ) -> String {
-    let Some(roots) = within else { return String::new() };
+    let of_view = match view {
+        ContentView::Current => "",
+        ContentView::Published => " AND h.view = 'published'",
+    };
+    let Some(roots) = within else { return of_view.to_owned() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     let of_members = EventType::ALL.iter().copied().filter(|event| event.is_of_members());
     format!(
-        " AND NOT {} AND h.content_group_id IN (
+        "{of_view} AND NOT {} AND h.content_group_id IN (
             SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})",
         has_one_of(of_members)
     )
 }
 
-/// Finds a webhook. If `within` is set, it must be on a group in the subtree of one of these.
+/// Finds a visible webhook.
 pub async fn find(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: WebhookId,
-    within: Option<&[ContentGroupId]>,
+    visible: VisibleWebhooks<'_>,
 ) -> Result<Option<Webhook>> {
     let mut params = vec![Value::from(workspace), Value::from(id)];
-    let filter = within_filter(within, &mut params);
+    let filter = visible_filter(visible, &mut params);
     let sql =
         format!("SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2{filter}");
     tx.find(&sql, &params, read).await
@@ -74,8 +88,8 @@ pub async fn find(
 pub struct WebhookListQuery<'a> {
     /// Webhooks of any extension only, or of this one.
     pub extension: Option<Option<&'a str>>,
-    /// Webhooks on groups in the subtree of one of these only; `None` for all.
-    pub within: Option<&'a [ContentGroupId]>,
+    /// Visible webhooks only.
+    pub visible: VisibleWebhooks<'a>,
     /// The page.
     pub page: IdPage,
 }
@@ -87,7 +101,7 @@ pub async fn list(
     query: &WebhookListQuery<'_>,
 ) -> Result<Vec<Webhook>> {
     let mut params = query.page.params(workspace).to_vec();
-    let mut filter = within_filter(query.within, &mut params);
+    let mut filter = visible_filter(query.visible, &mut params);
     match query.extension {
         Some(Some(extension)) => {
             params.push(extension.into());
@@ -113,11 +127,11 @@ pub async fn insert(
 ) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
-    params.extend(row![&webhook.extension, sealed_secret, now]);
+    params.extend(row![&webhook.extension, sealed_secret, now, webhook.view]);
     let sql = "INSERT INTO webhooks (workspace_id, id, url, name, description, event, events,
             content_group_id, enabled, disabled_reason, failing_since_ms, version, hides_emails,
-            extension, sealed_secret, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+            extension, sealed_secret, created_at_ms, view)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
     tx.execute(sql, &params, Affects::Nothing).await?;
     insert_queue(tx, workspace, webhook.id).await
 }

@@ -90,8 +90,9 @@ impl WorkspaceTable {
     /// Returns the index of the column with the piece's id, for tables of pieces.
     fn piece_column(&self) -> Option<usize> {
         let name = match self.name.as_str() {
-            "content_pieces" => "id",
+            "content_pieces" | "published_pieces" => "id",
             other if other.starts_with("content_piece_") => "content_piece_id",
+            other if other.starts_with("published_piece_") => "content_piece_id",
             _ => return None,
         };
         self.columns.iter().position(|column| column == name)
@@ -136,7 +137,9 @@ fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<Str
             continue;
         }
         let (workspace, piece) = match statement.affects {
-            Affects::Piece(workspace, piece) => (Some(workspace), Some(piece)),
+            Affects::Piece(workspace, piece) | Affects::PublishedPiece(workspace, piece) => {
+                (Some(workspace), Some(piece))
+            }
             Affects::Content(workspace) | Affects::Access(workspace) => (Some(workspace), None),
             Affects::Nothing => (None, None),
             Affects::Everything => continue,
@@ -165,6 +168,10 @@ fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<Str
                 }
                 let Some(piece) = piece else { continue };
                 let named = table.piece_column().map(|column| row[column].clone());
+                let is_published = table.name.starts_with("published_");
+                if is_published != matches!(statement.affects, Affects::PublishedPiece(..)) {
+                    found.push(format!("another view's {}: {}", table.name, statement.sql));
+                }
                 if named != Some(of_piece(piece)) {
                     found.push(format!("another piece's {}: {}", table.name, statement.sql));
                 }
@@ -176,7 +183,7 @@ fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<Str
 }
 
 fn has_piece(statement: &ChangeStatement) -> bool {
-    matches!(statement.affects, Affects::Piece(..))
+    matches!(statement.affects, Affects::Piece(..) | Affects::PublishedPiece(..))
 }
 
 /// Creates a database with the schema and no rows.

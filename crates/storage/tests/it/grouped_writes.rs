@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, EventId, WorkspaceId};
 use galley_storage::event_append::{self, NewEvent};
 use galley_storage::{
@@ -60,7 +61,7 @@ impl OpenStore {
 
     async fn sequences(&self, workspace: WorkspaceId) -> Vec<i64> {
         let list = async move |tx: &Tx<'_>| {
-            events::list_with_paths(tx, workspace, 0, 1_000, usize::MAX).await
+            events::list_with_paths(tx, workspace, ContentView::Current, 0, 1_000, usize::MAX).await
         };
         let (found, _) = self.database.read::<_, Error, _>("events", list).await.unwrap();
         found.into_iter().map(|found| found.event.sequence).collect()
@@ -89,7 +90,8 @@ async fn append(
 ) -> Result<(), Error> {
     let id = EventId::new(id());
     let data = "{}".to_owned();
-    let event = NewEvent { id, occurrence, data, data_before: None, custom_data_of: None };
+    let view = ContentView::Current;
+    let event = NewEvent { id, occurrence, view, data, data_before: None, custom_data_of: None };
     event_append::append(tx, workspace, [event], NOW).await
 }
 

@@ -79,7 +79,8 @@ impl OpenStore {
         let write = async move |tx: &WriteTx<'_>| {
             order_key_spread::spread_slice(tx, workspace, plan.as_ref()).await
         };
-        self.database.write::<_, Error, _>("slice", write).await.unwrap()
+        let moved = self.database.write::<_, Error, _>("slice", write).await.unwrap();
+        moved.map(|moved| moved.current)
     }
 
     async fn pending(&self) -> usize {

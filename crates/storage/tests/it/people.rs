@@ -3,6 +3,7 @@
 use galley_domain::access_token::TokenName;
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::people::{EmailAddress, Username};
+use galley_domain::publication::ContentView;
 use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
@@ -16,7 +17,7 @@ use galley_storage::mails::{self, FailingMail, MailOutcome, QueuedMail};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
-use galley_storage::webhooks::{self, WebhookListQuery};
+use galley_storage::webhooks::{self, VisibleWebhooks, WebhookListQuery};
 use galley_storage::{Error, IdPage, WriteTx, idempotency, installation, roles, workspaces};
 
 use crate::store::{NOW, id};
@@ -294,6 +295,7 @@ async fn the_tokens(
         description: None,
         permissions: "tags:write".parse::<PermissionSet>().unwrap(),
         content_groups: Some(limits.clone()),
+        view: ContentView::Published,
         extension: None,
         expires_at: Some(LATER),
         last_used_at: None,
@@ -348,6 +350,7 @@ async fn the_webhooks(
         event: EventType::ContentPieceAdded,
         events: EventTypes::new([EventType::ContentPieceAdded]),
         content_group_id: Some(group),
+        view: ContentView::Current,
         extension: Some("ours".to_owned()),
         enabled: true,
         disabled_reason: None,
@@ -370,22 +373,25 @@ async fn the_webhooks(
         [(None, true), (Some([group]), true), (Some([ContentGroupId::new(1)]), false)]
     {
         let within = within.as_ref().map(<[_; 1]>::as_slice);
-        let shown = webhooks::find(tx, workspace, webhook.id, within).await?;
+        let visible = VisibleWebhooks { within, view: ContentView::Current };
+        let shown = webhooks::find(tx, workspace, webhook.id, visible).await?;
         assert_eq!(shown.as_ref() == Some(&webhook), found);
         for (extension, wanted) in
             [(None, true), (Some(None), true), (Some(Some("ours")), true), (Some(Some("x")), false)]
         {
-            let query = WebhookListQuery { extension, within, page: IdPage::default() };
+            let query = WebhookListQuery { extension, visible, page: IdPage::default() };
             let listed = webhooks::list(tx, workspace, &query).await?;
             assert_eq!(listed.len(), usize::from(found && wanted));
         }
     }
     webhooks::disable_on_group(tx, workspace, group).await?;
-    let disabled = webhooks::find(tx, workspace, webhook.id, None).await?.expect("it is there");
+    let disabled = webhooks::find(tx, workspace, webhook.id, VisibleWebhooks::default())
+        .await?
+        .expect("it is there");
     assert_eq!(disabled.disabled_reason, Some(DisabledReason::GroupDeleted));
     assert_eq!((disabled.enabled, disabled.version), (false, 3));
     webhooks::delete(tx, workspace, webhook.id).await?;
-    assert_eq!(webhooks::find(tx, workspace, webhook.id, None).await?, None);
+    assert_eq!(webhooks::find(tx, workspace, webhook.id, VisibleWebhooks::default()).await?, None);
     Ok(())
 }
 

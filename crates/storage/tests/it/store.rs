@@ -7,6 +7,7 @@ use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Slug, Title};
 use galley_domain::id::IdSequence;
 use galley_domain::order_key::MovingNeighbour;
+use galley_domain::publication::Publication;
 use galley_domain::{Actor, ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 use galley_storage::{
     Database, DatabaseUrl, Error, Options, ProcessRole, StatementLog, WriteTx, content_groups,
@@ -101,6 +102,7 @@ impl OpenStore {
             updated_at: NOW,
             created_by: Some(Actor::System),
             updated_by: None,
+            publication: Publication::default(),
         }
     }
 

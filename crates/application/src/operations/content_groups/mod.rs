@@ -343,7 +343,7 @@ async fn delete_pieces(
         let mut removed = Vec::with_capacity(batch.len());
         for piece in &batch {
             removed.push(removal_event(environment, piece, &referenced, path.clone()));
-            remove(tx, scope, piece, trashed).await?;
+            remove(tx, environment, scope, piece, path, trashed).await?;
             deleted += 1;
         }
         event_append::append(tx, workspace, removed, environment.now()).await?;

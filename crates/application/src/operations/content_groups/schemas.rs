@@ -86,6 +86,7 @@ pub async fn violations(
     max: usize,
 ) -> Result<ViolationPage, Error> {
     let scope = caller.scope();
+    scope.require_current_view()?;
     let read = async move |tx: &Tx<'_>| violations_in(tx, &scope, id, after.clone(), max).await;
     caller.read_long("content_groups.violations", read).await
 }

@@ -11,6 +11,7 @@ use galley_storage::{WriteTx, content_piece_revisions, content_pieces, trash};
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::operations::content_pieces::publishing::remove_published;
 use crate::operations::content_pieces::revisions;
 use crate::operations::event;
 use crate::precondition::VersionPrecondition;
@@ -33,7 +34,7 @@ pub async fn delete_in(
     }
     expected.check_version(piece.version)?;
     let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
-    let removed = removal_event(environment, &piece, &referenced, path);
+    let removed = removal_event(environment, &piece, &referenced, path.clone());
     let now = environment.now();
     let entry = TrashEntry {
         id: TrashedId::Piece(id),
@@ -46,7 +47,8 @@ pub async fn delete_in(
     if kind == Deletion::ToTrash {
         trash::insert(tx, scope.workspace, &entry).await?;
     }
-    remove(tx, scope, &piece, (kind == Deletion::ToTrash).then_some(entry.id)).await?;
+    let trashed = (kind == Deletion::ToTrash).then_some(entry.id);
+    remove(tx, environment, scope, &piece, &path, trashed).await?;
     event_append::append(tx, scope.workspace, [removed], now).await?;
     Ok(())
 }
@@ -62,14 +64,18 @@ pub fn removal_event(
     event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
-/// Removes a piece from the workspace: into an entry of the trash, or for good.
+/// Removes a piece from the workspace: into an entry of the trash, or for good. The event of the
+/// published view is appended.
 pub(crate) async fn remove(
     tx: &WriteTx<'_>,
+    environment: &Environment,
     scope: &Scope,
     piece: &ContentPiece,
+    path: &GroupPath,
     entry: Option<TrashedId>,
 ) -> Result<(), Error> {
     let workspace = scope.workspace;
+    remove_published(tx, environment, scope, piece, path).await?;
     match entry {
         Some(entry) if piece.revision.is_none() => {
             // The first revision of an older piece would show the time of its restoration.

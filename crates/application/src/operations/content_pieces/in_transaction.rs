@@ -4,6 +4,7 @@ use futures_util::future::try_join;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::Publication;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
@@ -21,6 +22,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_in_fields, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, place_of};
+use crate::operations::content_pieces::publishing::restore_published;
 use crate::operations::content_pieces::revisions;
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::{event, restored_version};
@@ -93,6 +95,7 @@ pub async fn create_in(
         created_by: Some(scope.author),
         updated_by: Some(scope.author),
         revision: Some(revisions::number_of_creation(scope.origin)),
+        publication: Publication::default(),
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
     if piece.has_revisions() {
@@ -175,8 +178,9 @@ pub async fn restore(
     }
     slugs.check(tx, scope, piece.id, "slug").await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
-    let added = event(environment, ResourceChange::PieceAdded(path), data, None);
+    let added = event(environment, ResourceChange::PieceAdded(path.clone()), data, None);
     event_append::append(tx, workspace, [added], environment.now()).await?;
+    restore_published(tx, environment, scope, &piece, &path).await?;
     Ok(true)
 }
 

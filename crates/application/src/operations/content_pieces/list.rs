@@ -105,7 +105,8 @@ async fn list_in(
     if request.matches_none {
         return Ok(PiecePage::empty(request));
     }
-    let view = View { variant: variant.map(|variant| variant.id), ..request.view };
+    let variant = variant.map(|variant| variant.id);
+    let view = View { of: scope.view, variant, ..request.view };
     let mut filters =
         PieceFilters { within: scope.content_groups.clone(), ..request.filters.clone() };
     if let Some(name) = &request.overridden_variant {
@@ -116,8 +117,7 @@ async fn list_in(
     }
     let total = match request.count_up_to {
         Some(limit) => {
-            let (workspace, variant) = (scope.workspace, view.variant);
-            Some(content_piece_list::count(tx, workspace, &filters, variant, limit).await?)
+            Some(content_piece_list::count(tx, scope.workspace, &filters, view, limit).await?)
         }
         None => None,
     };

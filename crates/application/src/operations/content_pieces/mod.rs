@@ -7,6 +7,7 @@ mod list;
 mod missing_references;
 mod order_keys;
 mod piece_view;
+mod publishing;
 mod restore_revision;
 mod restore_trashed;
 mod revision_purge;
@@ -31,6 +32,7 @@ pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 pub use piece_view::PieceView;
+pub use publishing::{BulkPublication, PublicationRequest, publish, publish_group, unpublish};
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };
@@ -181,7 +183,8 @@ pub async fn get(
         let workspace = scope.workspace;
         let within = scope.content_groups.as_deref();
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
-        let view = View { variant: variant.map(|variant| variant.id), ..view };
+        let variant = variant.map(|variant| variant.id);
+        let view = View { of: scope.view, variant, ..view };
         let found = content_pieces::find_visible(tx, workspace, id, within, view).await?;
         let piece = found.ok_or_else(Error::not_found)?;
         let cache = service.references();

@@ -7,10 +7,11 @@ use galley_api_types::content_piece::ContentPieceBody;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
 use galley_storage::content_pieces::View;
 use galley_storage::event_append::{self, NewEvent};
-use galley_storage::order_key_spread::{self, SpreadPlan};
+use galley_storage::order_key_spread::{self, MovedPieces, SpreadPlan};
 use galley_storage::ordering::OrderedPiece;
 use galley_storage::{Tx, WriteTx, content_groups, content_pieces, ordering};
 
@@ -82,10 +83,14 @@ pub async fn spread_order_keys(
     let Some(moved) = order_key_spread::spread_slice(tx, workspace, plan).await? else {
         return Ok(false);
     };
-    let referenced = references::of_pieces(tx, workspace, moved.iter()).await?;
+    let MovedPieces { current, published } = moved;
+    let referenced = references::of_pieces(tx, workspace, current.iter().chain(&published)).await?;
     let mut paths: HashMap<ContentGroupId, GroupPath> = HashMap::new();
-    let mut updated_events = Vec::with_capacity(moved.len());
-    for piece in &moved {
+    let mut updated_events = Vec::with_capacity(current.len() + published.len());
+    let in_view = |view: ContentView| move |piece| (view, piece);
+    let current = current.iter().map(in_view(ContentView::Current));
+    let published = published.iter().map(in_view(ContentView::Published));
+    for (view, piece) in current.chain(published) {
         let path = match paths.entry(piece.content_group_id) {
             Entry::Occupied(known) => known.get().clone(),
             Entry::Vacant(new) => {
@@ -96,8 +101,8 @@ pub async fn spread_order_keys(
         let occurrence = ResourceChange::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
         let updated = event(environment, occurrence, data, None);
-        updated_events
-            .push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
+        let custom_data_of = Some((piece.id, piece.version));
+        updated_events.push(NewEvent { view, custom_data_of, ..updated });
     }
     event_append::append(tx, workspace, updated_events, environment.now()).await?;
     Ok(true)

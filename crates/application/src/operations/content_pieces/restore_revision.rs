@@ -5,7 +5,7 @@ use galley_domain::content_piece::{ContentPiece, ContentPieceChange, PieceField}
 use galley_domain::revision::{Origin, PartState, RevisionNote};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId, VariantId};
-use galley_storage::{WriteTx, content_piece_revisions, content_pieces, ordering, variants};
+use galley_storage::{Tx, WriteTx, content_piece_revisions, content_pieces, ordering, variants};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -129,7 +129,7 @@ async fn restored_part(
 
 /// Removes tags and members that no longer exist.
 pub(super) async fn leave_out_deleted(
-    tx: &WriteTx<'_>,
+    tx: &Tx<'_>,
     scope: &Scope,
     state: &mut PartState,
 ) -> Result<(), Error> {
@@ -152,6 +152,7 @@ pub(super) async fn lock_visible(
     scope: &Scope,
     id: ContentPieceId,
 ) -> Result<ContentPiece, Error> {
+    scope.require_current_view()?;
     let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
     let (piece, _) = found.filter(|(_, path)| scope.contains(path)).ok_or_else(Error::not_found)?;
     Ok(piece)

@@ -210,6 +210,7 @@ async fn find_visible(
     scope: &Scope,
     id: ContentPieceId,
 ) -> Result<ContentPiece, Error> {
+    scope.require_current_view()?;
     let within = scope.content_groups.as_deref();
     let view = View::default();
     let found = content_pieces::find_visible(tx, scope.workspace, id, within, view).await?;

@@ -100,7 +100,8 @@ pub(super) fn first_revision(piece: &ContentPiece) -> Revision {
 /// Returns the row of a first revision, which has no values before it.
 fn stored_creation(revision: Revision) -> Result<StoredRevision, Error> {
     let undo = Undo::nothing()?;
-    Ok(StoredRevision { revision, is_hidden: false, event_due_at: None, depth: 0, undo })
+    let (is_hidden, is_published) = (false, false);
+    Ok(StoredRevision { revision, is_hidden, is_published, event_due_at: None, depth: 0, undo })
 }
 
 /// Records a change at `now`, and raises the event of an earlier autosave that this change does not
@@ -156,7 +157,8 @@ pub(super) async fn record(
         note: change.note.cloned(),
         is_autosave: change.is_autosave,
     };
-    rows.push(StoredRevision { revision, is_hidden: false, event_due_at, depth, undo });
+    let (is_hidden, is_published) = (false, false);
+    rows.push(StoredRevision { revision, is_hidden, is_published, event_due_at, depth, undo });
     content_piece_revisions::insert(tx, workspace, id, &rows).await?;
     Ok(RecordedChange { number: Some(number), ..recorded })
 }
@@ -177,7 +179,9 @@ impl PartChange<'_> {
 /// Returns true if the next autosave replaces this one.
 fn is_recent(autosave: &StoredRevision, now: Timestamp) -> bool {
     let revision = &autosave.revision;
-    revision.note.is_none() && now.ms() - revision.created_at.ms() < AUTOSAVE_REPLACED_MS
+    !autosave.is_published
+        && revision.note.is_none()
+        && now.ms() - revision.created_at.ms() < AUTOSAVE_REPLACED_MS
 }
 
 /// Returns the latest revision if it is an autosave.
@@ -221,7 +225,8 @@ async fn replacement(
     };
     let note = change.note.cloned();
     let revision = Revision { fields, note, ..autosave.revision.clone() };
-    Ok(StoredRevision { revision, event_due_at, depth, undo, is_hidden: false })
+    let (is_hidden, is_published) = (false, false);
+    Ok(StoredRevision { revision, is_hidden, is_published, event_due_at, depth, undo })
 }
 
 /// Returns the values of `fields` in `before`, compressed against those in `after`. Returns `None`

@@ -26,6 +26,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_members, missing_tags, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key};
+use crate::operations::content_pieces::publishing::move_published;
 use crate::operations::content_pieces::revisions::{self, PartChange};
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::event;
@@ -282,6 +283,7 @@ pub async fn update_in(
     let now = environment.now();
     let updated_at = now.max(before.updated_at);
     let shown_before = (part.path != path).then(|| part.shown_before());
+    let moved_between = (part.path.clone(), path.clone());
     let paths = ResourceChange::PieceUpdated { before: part.path.clone(), after: path };
     let change = part.into_change(update);
     let change = PartChange { is_autosave: change.is_autosave && !moves, ..change };
@@ -299,6 +301,9 @@ pub async fn update_in(
         ..after
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
+    if moves {
+        Box::pin(move_published(tx, environment, scope, &piece, moved_between)).await?;
+    }
     if let Some(slugs) = slugs {
         let field = if changes_slug { "slug" } else { "contentGroupId" };
         slugs.check(tx, scope, piece.id, field).await?;

@@ -128,9 +128,9 @@ impl ResponseFormat {
     /// Returns the parts of a piece that are read, without a variant.
     pub(crate) fn view(self) -> View {
         View {
-            variant: None,
             content: self.content.is_some(),
             skips_custom_data: !self.selects("customData"),
+            ..View::default()
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod format;
 mod id_filter;
 mod input;
 pub(crate) mod list;
+pub(crate) mod publishing;
 pub(crate) mod revisions;
 pub(crate) mod sources;
 pub(crate) mod trash;

@@ -16,6 +16,7 @@ use galley_application::{Clock, Environment, Error, SystemClock};
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp, UserId};
 use galley_server::{App, Resolve, Resolving, Server, ServerLimits};
 use galley_storage::events::{self, Event};
@@ -88,13 +89,26 @@ pub(crate) struct TokenKind<'a> {
     /// Permissions, or `all`.
     pub(crate) permissions: &'a str,
     pub(crate) groups: Option<&'a [&'a str]>,
+    pub(crate) view: ContentView,
     pub(crate) extension: Option<&'a str>,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
 /// A token without limits.
-pub(crate) const ALL: TokenKind<'static> =
-    TokenKind { permissions: "all", groups: None, extension: None, expires_at: None };
+pub(crate) const ALL: TokenKind<'static> = TokenKind {
+    permissions: "all",
+    groups: None,
+    view: ContentView::Current,
+    extension: None,
+    expires_at: None,
+};
+
+/// A token that reads the content of the published view.
+pub(crate) const SITE: TokenKind<'static> = TokenKind {
+    permissions: "contentPieces:read contentGroups:read tags:read variants:read",
+    view: ContentView::Published,
+    ..ALL
+};
 
 fn options(store: &TestStore, role: ProcessRole, environment: &Environment) -> Options {
     Options {
@@ -290,6 +304,7 @@ impl Service {
             description: None,
             permissions,
             content_groups: kind.groups.map(ids),
+            view: kind.view,
             extension: kind.extension.map(|name| ExtensionName::parse(name).unwrap()),
             expires_at: kind.expires_at,
         };
@@ -342,8 +357,15 @@ impl Service {
     pub(crate) async fn events_after(&self, sequence: i64) -> Vec<Event> {
         let workspace = self.home.made.workspace;
         let read = async move |tx: &Tx<'_>| {
-            let (found, _) =
-                events::list_with_paths(tx, workspace, sequence, 100_000, usize::MAX).await?;
+            let (found, _) = events::list_with_paths(
+                tx,
+                workspace,
+                ContentView::Published,
+                sequence,
+                100_000,
+                usize::MAX,
+            )
+            .await?;
             Ok::<_, Error>(found.into_iter().map(|found| found.event).collect())
         };
         self.database.read("events.list", read).await.unwrap()

@@ -2,6 +2,7 @@
 
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Title};
+use galley_domain::publication::ContentView;
 use galley_domain::tag::Tag;
 use galley_domain::{
     ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId,
@@ -10,6 +11,7 @@ use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::ordering::{self, OrderedPiece};
+use galley_storage::tags::UsedTags;
 use galley_storage::unique_slugs::{self, ExaminedPieces};
 use galley_storage::{
     Affects, Error, IdPage, WriteTx, content_groups, content_pieces, order_key_spread, tags,
@@ -17,7 +19,7 @@ use galley_storage::{
 
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
-use super::{revisions, trash};
+use super::{published, revisions, trash};
 use crate::store::NOW;
 
 async fn make_tags(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<[Tag; 2], Error> {
@@ -83,13 +85,16 @@ pub(super) async fn pieces(
     assert_eq!(found, [renamed.clone(), second.clone()]);
     assert!(content_pieces::has_more_than(tx, workspace, open.group, 1).await?);
     assert!(!content_pieces::has_more_than(tx, workspace, open.group, 2).await?);
-    lists(tx, open, &red, None).await?;
+    lists(tx, open, &red, View::default()).await?;
     let (group, other) = ([open.group], [ContentGroupId::new(1)]);
-    assert_eq!(tags::find_used(tx, workspace, red.id, &group).await?.as_ref(), Some(&red));
-    assert_eq!(tags::find_used(tx, workspace, red.id, &other).await?, None);
-    assert_eq!(tags::find_used(tx, workspace, blue.id, &group).await?, None);
-    let used = tags::list(tx, workspace, Some(&group), &IdPage::default()).await?;
+    let within = |within| UsedTags { view: ContentView::Current, within: Some(within) };
+    let used = tags::find_used(tx, workspace, red.id, within(&group)).await?;
+    assert_eq!(used.as_ref(), Some(&red));
+    assert_eq!(tags::find_used(tx, workspace, red.id, within(&other)).await?, None);
+    assert_eq!(tags::find_used(tx, workspace, blue.id, within(&group)).await?, None);
+    let used = tags::list(tx, workspace, Some(within(&group)), &IdPage::default()).await?;
     assert_eq!(used, std::slice::from_ref(&red));
+    Box::pin(published::publish(tx, open, &red, [&renamed, &second])).await?;
     Box::pin(revisions::revisions(tx, workspace, &renamed)).await?;
     in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
     let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
@@ -97,6 +102,8 @@ pub(super) async fn pieces(
     let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     assert_eq!((untagged.fields.tags.len(), untagged.version), (0, tagged.version + 1));
     Box::pin(trash::trash(tx, workspace, &untagged)).await?;
+    published::unpublish(tx, workspace, untagged.id).await?;
+    let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     content_pieces::delete(tx, workspace, &untagged).await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, None);
     Ok(())
@@ -135,7 +142,7 @@ async fn insert_last(
 
 /// Exercises spreading out order keys. Moved pieces keep their order.
 pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
-    assert_eq!(order_key_spread::spread_slice(tx, open.workspace, None).await?, None);
+    assert!(order_key_spread::spread_slice(tx, open.workspace, None).await?.is_none());
     let around = OrderKey::from_stored("V0000");
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
     tx.execute(sql, &[open.workspace.into(), (&around).into()], Affects::Everything).await?;
@@ -151,11 +158,12 @@ pub(super) async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resu
         random
     });
     let plan = plan.await?;
-    let mut moved = 0;
+    let (mut moved, mut published) = (0, 0);
     while let Some(slice) = order_key_spread::spread_slice(tx, open.workspace, Some(&plan)).await? {
-        moved += slice.len();
+        moved += slice.current.len();
+        published += slice.published.len();
     }
-    assert_eq!(moved, 2);
+    assert_eq!((moved, published), (2, 2));
     assert_eq!(order_key_spread::pending_spreads(tx, None).await?, []);
     let long = OrderKey::from_stored("V0000".repeat(20));
     ordering::note_if_long(tx, open.workspace, &long).await?;
@@ -204,14 +212,13 @@ pub(super) async fn lists(
     tx: &WriteTx<'_>,
     open: &ConformanceFixture,
     tag: &Tag,
-    variant: Option<VariantId>,
+    view: View,
 ) -> Result<(), Error> {
     let keys =
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
         let sort = Sort { key, descending };
-        let all =
-            PieceListQuery { sort, view: View { variant, ..View::default() }, ..everything() };
+        let all = PieceListQuery { sort, view, ..everything() };
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
         let (some, was_much) = content_piece_list::list_until(tx, open.workspace, &all, 1).await?;
         assert_eq!((some.as_slice(), was_much), (&listed[..1], listed.len() > 1));
@@ -229,7 +236,7 @@ pub(super) async fn lists(
             assert_eq!(found.len(), count, "{query:?}");
             for limit in [1, 10] {
                 let (workspace, filters) = (open.workspace, &query.filters);
-                let counted = content_piece_list::count(tx, workspace, filters, variant, limit);
+                let counted = content_piece_list::count(tx, workspace, filters, view, limit);
                 let expected = i64::try_from(count).unwrap().min(limit);
                 assert_eq!(counted.await?, expected, "{query:?}");
             }
@@ -237,14 +244,7 @@ pub(super) async fn lists(
         let groups = Some(vec![open.group]);
         let of_group = PieceFilters { groups, ..PieceFilters::default() };
         for (query, count) in [
-            (
-                PieceListQuery {
-                    view: View { variant, content: true, ..View::default() },
-                    offset: 1,
-                    ..all.clone()
-                },
-                1,
-            ),
+            (PieceListQuery { view: View { content: true, ..view }, offset: 1, ..all.clone() }, 1),
             (PieceListQuery { offset: 1_000, ..all.clone() }, 0),
             (PieceListQuery { filters: of_group, offset: 1_000, ..all.clone() }, 0),
         ] {

@@ -4,6 +4,7 @@
 mod connections;
 mod content_groups;
 mod content_pieces;
+mod published;
 mod revisions;
 mod trash;
 mod variants;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::event::ResourceChange;
+use galley_domain::publication::ContentView;
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId};
@@ -62,6 +64,7 @@ async fn append_events(
     let new = |occurrence| NewEvent {
         id: EventId::new(id()),
         occurrence,
+        view: ContentView::Current,
         data: "{}".to_owned(),
         data_before: None,
         custom_data_of: None,
@@ -73,7 +76,8 @@ async fn append_events(
 }
 
 async fn list_events(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
-    let (listed, _) = events::list_with_paths(tx, workspace, 0, 10, usize::MAX).await?;
+    let (listed, _) =
+        events::list_with_paths(tx, workspace, ContentView::Current, 0, 10, usize::MAX).await?;
     let listed: Vec<_> = listed.into_iter().map(|found| found.event).collect();
     assert_eq!(listed.iter().map(|event| event.sequence).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(listed[1].event_type, "contentPieceRemoved");

@@ -26,7 +26,8 @@ fn stored(
         is_autosave: variant.is_some(),
     };
     let event_due_at = variant.map(|_| NOW);
-    StoredRevision { revision, is_hidden: false, event_due_at, depth, undo }
+    let (is_hidden, is_published) = (false, false);
+    StoredRevision { revision, is_hidden, is_published, event_due_at, depth, undo }
 }
 
 /// Exercises the revisions of a piece without any, whose content is `{}`. Leaves it unchanged.
@@ -102,7 +103,7 @@ async fn ages(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) ->
     assert_eq!(older(later, Some(of)).await?, []);
     let ages = content_piece_revisions::ages(tx, workspace, of).await?;
     assert_eq!(ages.iter().map(|age| age.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    assert!(ages.iter().all(|age| !age.has_note && !age.is_hidden && age.created_at == NOW));
+    assert!(ages.iter().all(|age| !age.is_kept && !age.is_hidden && age.created_at == NOW));
     let two = [1, 2].into();
     content_piece_revisions::hide(tx, workspace, of, &two).await?;
     let ages = content_piece_revisions::ages(tx, workspace, of).await?;

@@ -17,7 +17,7 @@ use galley_storage::{
 use galley_testing::{TestStore, on_both_engines};
 
 use super::content_pieces::{lists, spreads};
-use super::{ConformanceFixture, everything, tag, variant};
+use super::{ConformanceFixture, everything, published, tag, variant};
 use crate::people;
 use crate::store::{NOW, OpenStore};
 
@@ -54,7 +54,9 @@ pub(super) async fn in_variant(
         assert_eq!(found.len(), count, "{query:?}");
     }
     // In French only the title is overridden, so filters find the piece's own slug and tag.
-    lists(tx, open, own_tag, Some(exercise.variants[1])).await?;
+    let french = exercise.variants[1];
+    lists(tx, open, own_tag, View { variant: Some(french), ..View::default() }).await?;
+    published::publish_in_variant(tx, open, own_tag, piece.id, french, member).await?;
     let sources = exercise.sources().await?;
     exercise.deletion(&sources).await?;
     Box::pin(spreads(tx, open)).await

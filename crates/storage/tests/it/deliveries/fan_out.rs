@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::{AttemptOutcome, DeliveryStep};
 use galley_domain::event::{EventType, ResourceChange};
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, DeliveryId, EventId};
 use galley_storage::delivery_queue::{self, ClaimedDelivery, LockedQueues, ScanPosition};
 use galley_storage::event_append::{self, NewEvent};
@@ -70,6 +71,7 @@ async fn webhooks_of_a_group_receive_events_that_follow_thousands_of_other_group
     let removed = |group| NewEvent {
         id: EventId::new(id()),
         occurrence: ResourceChange::PieceRemoved(path(group)),
+        view: ContentView::Current,
         data: "{}".to_owned(),
         data_before: None,
         custom_data_of: None,
@@ -94,6 +96,7 @@ async fn a_tag_event_reaches_webhooks_of_other_groups_than_its_transaction(store
     let new = |occurrence| NewEvent {
         id: EventId::new(id()),
         occurrence,
+        view: ContentView::Current,
         data: "{}".to_owned(),
         data_before: None,
         custom_data_of: None,

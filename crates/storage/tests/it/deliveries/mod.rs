@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use galley_domain::delivery::{AttemptOutcome, DISABLED_BACKLOG_MAX, DeliveryStatus, DeliveryStep};
 use galley_domain::event::{EventType, EventTypes, ResourceChange};
+use galley_domain::publication::ContentView;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{
@@ -16,6 +17,7 @@ use galley_storage::delivery_queue::{
 };
 use galley_storage::event_append::{self, NewEvent};
 use galley_storage::events;
+use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{Affects, Database, Error, IdPage, Tx, WriteTx, webhooks};
 use galley_testing::{TestStore, on_both_engines};
 
@@ -56,6 +58,7 @@ async fn webhook_for(
         event,
         events: EventTypes::new([event]),
         content_group_id,
+        view: ContentView::Current,
         extension: None,
         enabled: true,
         disabled_reason: None,
@@ -107,6 +110,7 @@ async fn append_events_with_ids(open: &OpenStore, ids: &[EventId], now: Timestam
     let new = |&id: &EventId| NewEvent {
         id,
         occurrence: ResourceChange::MemberAdded,
+        view: ContentView::Current,
         data: DATA.to_owned(),
         data_before: None,
         custom_data_of: None,
@@ -267,7 +271,9 @@ async fn paused_deliveries_are_limited(store: TestStore) {
     expand(&open, 100).await;
     assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
     assert_eq!(statuses(&open).await, [DeliveryStatus::Paused; 5]);
-    let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
+    let find = async move |tx: &Tx<'_>| {
+        webhooks::find(tx, workspace, id, VisibleWebhooks::default()).await
+    };
     let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
     assert_eq!((found.dropped, found.enabled), (3, false));
     let troubled = async move |tx: &Tx<'_>| webhooks::list_failing(tx, 10).await;
@@ -331,7 +337,11 @@ async fn expired_deliveries_and_events_are_deleted(store: TestStore) {
     let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
     assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
     let listed = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(events::list_with_paths(tx, workspace, 3, 10, usize::MAX).await?.0)
+        Ok::<_, Error>(
+            events::list_with_paths(tx, workspace, ContentView::Current, 3, 10, usize::MAX)
+                .await?
+                .0,
+        )
     };
     let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
     assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
@@ -345,7 +355,8 @@ async fn expired_deliveries_and_events_are_deleted(store: TestStore) {
         (5, 100, 1, vec![], false),
     ] {
         let listed = async move |tx: &Tx<'_>| {
-            events::list_with_paths(tx, workspace, after, limit, bytes).await
+            events::list_with_paths(tx, workspace, ContentView::Published, after, limit, bytes)
+                .await
         };
         let (listed, much) = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
         let found: Vec<_> = listed.iter().map(|one| one.event.sequence).collect();

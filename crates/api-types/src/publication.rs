@@ -1,0 +1,92 @@
+//! The JSON representation of the publication of a piece.
+
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::publication::PublicationState;
+use galley_domain::{ContentGroupId, ContentPieceId, RevisionId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::actor::ActorBody;
+use crate::content_piece::ReferencedResources;
+use crate::request::body;
+use crate::revision::RequestedRevision;
+use crate::schemas;
+
+/// The publication of a content piece.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Publication)]
+pub struct PublicationBody<'a> {
+    /// `draft`: the piece is not published. `published`: its latest revision is. `changed`: an
+    /// earlier revision is.
+    #[schema(value_type = schemas::PublicationState)]
+    state: &'static str,
+    /// The published revision.
+    #[schema(value_type = Option<schemas::RevisionId>)]
+    revision: Option<RevisionId>,
+    /// The time of its publication.
+    #[schema(value_type = Option<schemas::Time>)]
+    published_at: Option<Timestamp>,
+    /// The author of its publication.
+    #[schema(value_type = Option<ActorBody<'_>>)]
+    published_by: Option<ActorBody<'a>>,
+    /// The time at which a revision is going to be published. Always null in the published view.
+    #[schema(value_type = Option<schemas::Time>)]
+    publish_at: Option<Timestamp>,
+    /// The time at which the piece is going to be unpublished. Always null in the published view.
+    #[schema(value_type = Option<schemas::Time>)]
+    unpublish_at: Option<Timestamp>,
+}
+
+impl<'a> PublicationBody<'a> {
+    /// Creates the representation of a piece's publication. The author has a name if `shows_name`
+    /// is set.
+    pub(crate) fn new(
+        piece: &ContentPiece,
+        referenced: &'a ReferencedResources,
+        shows_name: bool,
+    ) -> Self {
+        let publication = &piece.publication;
+        let published = publication.published;
+        Self {
+            state: publication.state(piece.latest_revision()).as_str(),
+            revision: published.map(|published| RevisionId::of(piece.id, published.number)),
+            published_at: published.map(|published| published.at),
+            published_by: published
+                .map(|published| referenced.actor_with_name(published.by, shows_name)),
+            publish_at: publication.publish_at,
+            unpublish_at: publication.unpublish_at,
+        }
+    }
+}
+
+const _: () = assert!(PublicationState::ALL.len() == 3);
+
+body! {
+    /// The content pieces to publish: one, or those of a group.
+    change PiecesToPublish {
+        /// The content piece. Required without `contentGroupId`.
+        id: required ContentPieceId,
+        /// The content group whose pieces are published, at their latest revisions.
+        content_group_id: required ContentGroupId,
+        /// True to include the groups below it.
+        subtree: required bool = true,
+        /// The revision of the piece. Null for the latest one, which for a scheduled publication is
+        /// the latest one at that time.
+        revision: optional RequestedRevision,
+        /// The time of the publication: an ISO 8601 date or date-time. It replaces an earlier one.
+        /// Null cancels the scheduled publication, and publishes nothing.
+        at: optional Timestamp = "2027-01-01T09:00:00+01:00",
+        /// The time at which the piece is unpublished. Null cancels that.
+        unpublish_at: optional Timestamp = "2027-02-01T09:00:00+01:00",
+    }
+}
+
+body! {
+    /// The content piece to unpublish.
+    change PieceToUnpublish of ContentPieceId {
+        /// The time at which it is unpublished: an ISO 8601 date or date-time. It replaces an
+        /// earlier one. Null cancels it, and unpublishes nothing.
+        at: optional Timestamp = "2027-02-01T09:00:00+01:00",
+    }
+}

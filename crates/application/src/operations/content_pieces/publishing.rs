@@ -1,0 +1,448 @@
+//! Publication of pieces: the copy of a revision that the published view shows.
+//!
+//! A change of a piece's group or position, and its deletion, apply to both views at once. So their
+//! operations call [`move_published`] and [`remove_published`].
+
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_domain::content_group::GroupPath;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::event::ResourceChange;
+use galley_domain::permission::Resource;
+use galley_domain::publication::{ContentView, Publication, PublishedRevision};
+use galley_domain::revision::PartState;
+use galley_domain::{
+    Actor, ContentGroupId, ContentPieceId, Permission, RevisionId, Timestamp, VariantId,
+    WorkspaceId,
+};
+use galley_storage::content_piece_revisions::StoredRevision;
+use galley_storage::content_piece_variants::Override;
+use galley_storage::event_append::{self, NewEvent};
+use galley_storage::{
+    Tx, WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
+    ordering, published_pieces,
+};
+
+use crate::caller::Caller;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::operations::content_pieces::in_transaction::StoredPiece;
+use crate::operations::content_pieces::missing_references::{GROUP_NOUN, unknown_field};
+use crate::operations::content_pieces::restore_revision::{leave_out_deleted, lock_visible};
+use crate::operations::content_pieces::revision_reads::{
+    existing_variants_changed_after, fields_of, find_revision, part_at,
+};
+use crate::operations::content_pieces::revisions;
+use crate::operations::content_pieces::unique_slugs::SlugComparison;
+use crate::operations::event;
+use crate::precondition::VersionPrecondition;
+use crate::references;
+use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
+
+/// The permission that publications require besides their own, as they may return the piece.
+const READ_PERMISSION: Permission = Permission::read(Resource::ContentPieces);
+
+/// A publication of a piece, or a change of its schedule.
+#[derive(Debug, Clone, Copy)]
+pub struct PublicationRequest {
+    /// The piece.
+    pub id: ContentPieceId,
+    /// The revision; `None` for the latest one.
+    pub revision: Option<RevisionId>,
+    /// The time of the publication: `None` for now, `Some(None)` to cancel the schedule.
+    pub at: Option<Option<Timestamp>>,
+    /// The time at which the piece is unpublished. `Some(None)` cancels that.
+    pub unpublish_at: Option<Option<Timestamp>>,
+}
+
+/// Publishes a revision of a piece, or changes its schedule.
+pub async fn publish(
+    caller: &Caller,
+    publication: PublicationRequest,
+    expected: VersionPrecondition,
+    request: IdempotentRequest,
+    respond: Respond<StoredPiece>,
+) -> Result<CreatedResponse, Error> {
+    caller.require(READ_PERMISSION)?;
+    let (environment, scope) = (caller.environment().clone(), caller.scope());
+    let publish = async move |tx: &WriteTx<'_>| {
+        Box::pin(publish_in(tx, &environment, &scope, &publication, &expected)).await
+    };
+    idempotency::create(caller, "content_pieces.publish", request, None, publish, respond).await
+}
+
+/// Unpublishes a piece at a time: `None` for now, `Some(None)` to cancel the schedule.
+pub async fn unpublish(
+    caller: &Caller,
+    id: ContentPieceId,
+    at: Option<Option<Timestamp>>,
+    expected: VersionPrecondition,
+    request: IdempotentRequest,
+    respond: Respond<StoredPiece>,
+) -> Result<CreatedResponse, Error> {
+    caller.require(READ_PERMISSION)?;
+    let (environment, scope) = (caller.environment().clone(), caller.scope());
+    let unpublish = async move |tx: &WriteTx<'_>| {
+        let workspace = scope.workspace;
+        let piece = lock_visible(tx, &scope, id).await?;
+        expected.check_version(piece.version)?;
+        match at {
+            Some(unpublish_at) => {
+                let publication = Publication { unpublish_at, ..piece.publication };
+                published_pieces::update_publication(tx, workspace, id, &publication).await?;
+            }
+            None => unpublish_piece(tx, &environment, &scope, &piece).await?,
+        }
+        stored(tx, &scope, id).await
+    };
+    idempotency::create(caller, "content_pieces.unpublish", request, None, unpublish, respond).await
+}
+
+/// The pieces of a group to publish.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkPublication {
+    /// The group.
+    pub group: ContentGroupId,
+    /// True to include the groups below it.
+    pub subtree: bool,
+}
+
+/// The limit on pieces of a publication in bulk.
+const BULK_MAX: i64 = 10_000;
+
+/// The number of pieces that one transaction of it publishes.
+const BULK_BATCH: usize = 50;
+
+/// Publishes the latest revisions of the pieces of a group, in several transactions. An interrupted
+/// publication is continued by the next one, as published revisions are left as they are.
+pub async fn publish_group(caller: &Caller, publication: BulkPublication) -> Result<(), Error> {
+    caller.require(READ_PERMISSION)?;
+    let (own, scope) = (caller.clone(), caller.scope());
+    let BulkPublication { group, subtree } = publication;
+    let find = async move |tx: &Tx<'_>| {
+        let workspace = scope.workspace;
+        scope.require_current_view()?;
+        if !scope.contains(&content_groups::path(tx, workspace, group).await?) {
+            Error::reject_issues(vec![unknown_field("contentGroupId", GROUP_NOUN)])?;
+        }
+        let limit = BULK_MAX + 1;
+        Ok(published_pieces::unpublished_in(tx, workspace, group, subtree, limit).await?)
+    };
+    let found = caller.read_current("content_pieces.to_publish", find).await?;
+    if i64::try_from(found.len()).is_ok_and(|count| count > BULK_MAX) {
+        let detail = format!(
+            "the group contains more than {BULK_MAX} pieces to publish: publish some subgroups first"
+        );
+        return Err(Rejection::new(Reason::TooLarge, detail).into());
+    }
+    for batch in found.chunks(BULK_BATCH) {
+        let (own, scope, batch) = (own.clone(), own.scope(), batch.to_vec());
+        let publish = async move |tx: &WriteTx<'_>| {
+            ordering::lock(tx, scope.workspace).await?;
+            for &id in &batch {
+                let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
+                // A piece may have been deleted or moved meanwhile.
+                let Some((piece, path)) = found else { continue };
+                if scope.contains(&path) && path.contains(group) {
+                    publish_piece(tx, own.environment(), &scope, &piece, None).await?;
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        caller.write("content_pieces.publish_group", publish).await?;
+    }
+    Ok(())
+}
+
+async fn publish_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    request: &PublicationRequest,
+    expected: &VersionPrecondition,
+) -> Result<StoredPiece, Error> {
+    let workspace = scope.workspace;
+    // The published slug is compared with others, and this lock comes before that of the piece.
+    ordering::lock(tx, workspace).await?;
+    let mut piece = lock_visible(tx, scope, request.id).await?;
+    let number = match request.revision {
+        Some(id) => Some(find_revision(tx, workspace, &piece, id).await?.revision.number),
+        None => None,
+    };
+    expected.check_version(piece.version)?;
+    let mut publication = piece.publication;
+    if let Some(at) = request.at {
+        publication.publish_at = at;
+        publication.publish_revision = at.and(number);
+    }
+    publication.unpublish_at = request.unpublish_at.unwrap_or(publication.unpublish_at);
+    if publication != piece.publication {
+        published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
+        piece.publication = publication;
+    }
+    if request.at.is_none() {
+        publish_piece(tx, environment, scope, &piece, number).await?;
+    }
+    stored(tx, scope, piece.id).await
+}
+
+/// Returns a piece with the resources that it refers to.
+async fn stored(tx: &Tx<'_>, scope: &Scope, id: ContentPieceId) -> Result<StoredPiece, Error> {
+    let found = content_pieces::find(tx, scope.workspace, id).await?;
+    let piece = found.ok_or_else(Error::not_found)?;
+    let of_piece = [&piece].into_iter();
+    let mut referenced = references::of_pieces(tx, scope.workspace, of_piece).await?;
+    referenced.hides_emails = scope.hides_emails;
+    Ok(StoredPiece { piece, referenced })
+}
+
+/// Publishes a revision of a locked piece: `number`, or the latest one. Nothing changes if it is
+/// published already.
+pub(super) async fn publish_piece(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    number: Option<i64>,
+) -> Result<(), Error> {
+    let number = number.unwrap_or_else(|| piece.latest_revision());
+    let workspace = scope.workspace;
+    if piece.publication.published.is_some_and(|published| published.number == number) {
+        return Ok(());
+    }
+    let mut piece = piece.clone();
+    if !piece.has_revisions() {
+        revisions::record_first(tx, workspace, &piece).await?;
+        piece.revision = Some(1);
+    }
+    let now = environment.now();
+    let published = PublishedRevision { number, at: now, by: scope.author };
+    let was_published = insert_published(tx, scope, &piece, published).await?;
+    content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
+    piece.publication.published = Some(published);
+    published_pieces::update_publication(tx, workspace, piece.id, &piece.publication).await?;
+    let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+    let change = if was_published {
+        ResourceChange::PieceUpdated { before: path.clone(), after: path.clone() }
+    } else {
+        ResourceChange::PieceAdded(path.clone())
+    };
+    let events = [
+        piece_event(tx, environment, workspace, &piece, ResourceChange::PiecePublished(path))
+            .await?,
+        published_event(tx, environment, workspace, piece.id, change).await?,
+    ];
+    Ok(event_append::append(tx, workspace, events, now).await?)
+}
+
+/// Publishes a piece that is restored with its publication, without an event in the current view.
+pub(super) async fn restore_published(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    path: &GroupPath,
+) -> Result<(), Error> {
+    let publication = &piece.publication;
+    if *publication == Publication::default() {
+        return Ok(());
+    }
+    published_pieces::update_publication(tx, scope.workspace, piece.id, publication).await?;
+    let Some(published) = publication.published else { return Ok(()) };
+    insert_published(tx, scope, piece, published).await?;
+    content_piece_revisions::mark_published(tx, scope.workspace, piece.id, published.number)
+        .await?;
+    let change = ResourceChange::PieceAdded(path.clone());
+    let added = published_event(tx, environment, scope.workspace, piece.id, change).await?;
+    Ok(event_append::append(tx, scope.workspace, [added], environment.now()).await?)
+}
+
+/// Copies a revision of a piece to the published view. Returns true if another one was there.
+async fn insert_published(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    piece: &ContentPiece,
+    published: PublishedRevision,
+) -> Result<bool, Error> {
+    let workspace = scope.workspace;
+    let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
+    let before = published_pieces::find(tx, workspace, piece.id).await?;
+    if let Some(before) = &before {
+        published_pieces::delete(tx, workspace, before).await?;
+    }
+    let state = state_at(tx, scope, piece, published.number).await?;
+    let StateToPublish { mut own, overrides, updated } = state;
+    let content = own.content.take().ok_or_else(Error::not_found)?;
+    let (updated_at, updated_by) = updated.unwrap_or((piece.updated_at, piece.updated_by));
+    let copy = ContentPiece {
+        fields: fields_of(own)?,
+        variants: overrides.iter().map(|(variant, ..)| *variant).collect(),
+        updated_at,
+        updated_by,
+        revision: Some(published.number),
+        publication: Publication { published: Some(published), ..Publication::default() },
+        ..piece.clone()
+    };
+    published_pieces::insert(tx, workspace, &copy, &content, &overrides).await?;
+    slugs.check(tx, scope, piece.id, "revision").await?;
+    Ok(before.is_some())
+}
+
+/// The values of a piece at a revision.
+struct StateToPublish {
+    own: PartState,
+    overrides: Vec<Override>,
+    /// The time and the author of the revision, unless it is the latest one or was removed.
+    updated: Option<(Timestamp, Option<Actor>)>,
+}
+
+/// Returns a piece as it was at a revision. Tags, members and variants that were deleted meanwhile
+/// are left out.
+async fn state_at(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    piece: &ContentPiece,
+    number: i64,
+) -> Result<StateToPublish, Error> {
+    let workspace = scope.workspace;
+    if number == piece.latest_revision() {
+        let content = content_pieces::find_content(tx, workspace, piece.id, None).await?;
+        let own = PartState { fields: piece.fields.clone().into(), content };
+        let overrides = if piece.variants.is_empty() {
+            Vec::new()
+        } else {
+            content_piece_variants::of_piece(tx, workspace, piece.id).await?
+        };
+        return Ok(StateToPublish { own, overrides, updated: None });
+    }
+    let updated = content_piece_revisions::find(tx, workspace, piece.id, number).await?;
+    let updated =
+        updated.map(|StoredRevision { revision, .. }| (revision.created_at, revision.created_by));
+    let part = async |variant: Option<VariantId>| -> Result<PartState, Error> {
+        let mut state = part_at(tx, workspace, piece, variant, number).await?;
+        leave_out_deleted(tx, scope, &mut state).await?;
+        Ok(state)
+    };
+    let own = part(None).await?;
+    let changed = existing_variants_changed_after(tx, workspace, piece.id, number).await?;
+    let mut variants = [piece.variants.as_slice(), &changed].concat();
+    variants.sort_unstable();
+    variants.dedup();
+    let mut overrides = Vec::new();
+    for variant in variants {
+        let state = part(Some(variant)).await?;
+        if state != PartState::default() {
+            overrides.push((variant, state.fields, state.content));
+        }
+    }
+    Ok(StateToPublish { own, overrides, updated })
+}
+
+/// Unpublishes a locked piece. Nothing changes if it is not published.
+pub(super) async fn unpublish_piece(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+) -> Result<(), Error> {
+    let workspace = scope.workspace;
+    if piece.publication.published.is_none() {
+        return Ok(());
+    }
+    let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+    remove_published(tx, environment, scope, piece, &path).await?;
+    let publication = Publication { published: None, ..piece.publication };
+    let piece = ContentPiece { publication, ..piece.clone() };
+    published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
+    let change = ResourceChange::PieceUnpublished(path);
+    let unpublished = piece_event(tx, environment, workspace, &piece, change).await?;
+    Ok(event_append::append(tx, workspace, [unpublished], environment.now()).await?)
+}
+
+/// Removes a piece from the published view, if it is published.
+pub(super) async fn remove_published(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    path: &GroupPath,
+) -> Result<(), Error> {
+    let workspace = scope.workspace;
+    if piece.publication.published.is_none() {
+        return Ok(());
+    }
+    let found = published_pieces::find(tx, workspace, piece.id).await?;
+    let Some(published) = found else { return Ok(()) };
+    let change = ResourceChange::PieceRemoved(path.clone());
+    let removed = piece_event(tx, environment, workspace, &published, change).await?;
+    published_pieces::delete(tx, workspace, &published).await?;
+    let removed = NewEvent { view: ContentView::Published, ..removed };
+    Ok(event_append::append(tx, workspace, [removed], environment.now()).await?)
+}
+
+/// Moves a piece in the published view to its place in the current one, if it is published. `paths`
+/// are those of its groups before and after.
+pub(super) async fn move_published(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    (path_before, path): (GroupPath, GroupPath),
+) -> Result<(), Error> {
+    let workspace = scope.workspace;
+    if piece.publication.published.is_none() {
+        return Ok(());
+    }
+    let found = published_pieces::find_for_update(tx, workspace, piece.id).await?;
+    let Some(before) = found else { return Ok(()) };
+    let after = ContentPiece {
+        content_group_id: piece.content_group_id,
+        order: piece.order.clone(),
+        placed_at: piece.placed_at,
+        version: before.version + 1,
+        updated_at: piece.updated_at,
+        updated_by: piece.updated_by,
+        ..before.clone()
+    };
+    published_pieces::update_place(tx, workspace, &before, &after).await?;
+    let data_before =
+        if path_before == path { None } else { Some(event_data(tx, workspace, &before).await?) };
+    let change = ResourceChange::PieceUpdated { before: path_before, after: path };
+    let moved = piece_event(tx, environment, workspace, &after, change).await?;
+    let moved = NewEvent { view: ContentView::Published, data_before, ..moved };
+    Ok(event_append::append(tx, workspace, [moved], environment.now()).await?)
+}
+
+async fn event_data(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<String, Error> {
+    let referenced = references::of_pieces(tx, workspace, [piece].into_iter()).await?;
+    Ok(ContentPieceBody::event_data(piece, &referenced, None))
+}
+
+async fn piece_event(
+    tx: &Tx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+    change: ResourceChange,
+) -> Result<NewEvent, Error> {
+    Ok(event(environment, change, event_data(tx, workspace, piece).await?, None))
+}
+
+/// Creates the event of a change that the published view shows.
+async fn published_event(
+    tx: &Tx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    change: ResourceChange,
+) -> Result<NewEvent, Error> {
+    let found = published_pieces::find(tx, workspace, piece).await?;
+    let published = found.ok_or_else(Error::not_found)?;
+    let event = piece_event(tx, environment, workspace, &published, change).await?;
+    Ok(NewEvent { view: ContentView::Published, ..event })
+}

@@ -1,0 +1,120 @@
+//! `/content-pieces/publish` and `/content-pieces/unpublish`.
+
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_api_types::publication::{PieceToUnpublish, PiecesToPublish};
+use galley_api_types::revision::RequestedRevision;
+use galley_application::operations::content_pieces::{
+    self, BulkPublication, PublicationRequest, StoredPiece,
+};
+use galley_application::{Error, Rejection};
+use galley_domain::Invalid;
+
+use crate::extract::actor::WritePublishing;
+use crate::routes::prelude::*;
+
+/// Publish content pieces
+///
+/// With `id`, publishes a revision of the piece with all of its variants, or schedules that. The
+/// piece's version stays the same. With `contentGroupId`, publishes the latest revisions of all
+/// pieces of the group, up to 10,000. If the request ends early, it can be sent again. Requires the
+/// permission `contentPieces:read` as well.
+#[utoipa::path(
+    post, path = "/content-pieces/publish", operation_id = "publishContentPieces",
+    request_body = PiecesToPublish,
+    responses(
+        (status = 200, body = ContentPieceBody<'_>),
+        (status = 409, description = "slug_taken"),
+    ),
+)]
+pub(crate) async fn publish(
+    actor: Actor<WritePublishing>,
+    expected: VersionPrecondition,
+    request: ChangeActionRequest<PiecesToPublish>,
+) -> Result<Response, Problem> {
+    let (prefer, (), body, request) = request.parse(actor.caller()).await?;
+    let publication = match requested(&body)? {
+        Requested::Piece(publication) => publication,
+        Requested::Group(publication) => {
+            content_pieces::publish_group(actor.caller(), publication).await?;
+            return Ok(response::no_content());
+        }
+    };
+    let respond = Respond::new(move |stored: &StoredPiece| {
+        created::changed(prefer, stored.piece.version, &stored.body())
+    });
+    let published =
+        content_pieces::publish(actor.caller(), publication, expected, request, respond).await?;
+    Ok(created::respond(published))
+}
+
+/// The pieces that a request names.
+enum Requested {
+    Piece(PublicationRequest),
+    Group(BulkPublication),
+}
+
+fn requested(body: &PiecesToPublish) -> Result<Requested, Problem> {
+    let conflict = |field: &str, message: &str| -> Problem {
+        Rejection::of_field(field, &Invalid::new("conflict", message)).into()
+    };
+    let &PiecesToPublish { id, content_group_id, subtree, revision, at, unpublish_at } = body;
+    match (id, content_group_id) {
+        (None, None) => {
+            let message = "is required, unless contentGroupId is given";
+            Err(Rejection::of_field("id", &Invalid::new("required", message)).into())
+        }
+        (Some(_), Some(_)) => Err(conflict("contentGroupId", "must be absent with id")),
+        (Some(_), None) if subtree.is_some() => {
+            Err(conflict("subtree", "must be absent without contentGroupId"))
+        }
+        (Some(id), None) => {
+            let revision = match revision.flatten() {
+                Some(RequestedRevision(revision)) => Some(revision.ok_or_else(Error::not_found)?),
+                None => None,
+            };
+            if let (Some(Some(at)), Some(Some(end))) = (at, unpublish_at)
+                && end <= at
+            {
+                return Err(conflict("unpublishAt", "must be later than at"));
+            }
+            Ok(Requested::Piece(PublicationRequest { id, revision, at, unpublish_at }))
+        }
+        (None, Some(group)) => {
+            let single = [
+                ("revision", revision.is_some()),
+                ("at", at.is_some()),
+                ("unpublishAt", unpublish_at.is_some()),
+            ];
+            match single.into_iter().find(|(_, is_given)| *is_given) {
+                Some((field, _)) => Err(conflict(field, "must be absent with contentGroupId")),
+                None => Ok(Requested::Group(BulkPublication {
+                    group,
+                    subtree: subtree.unwrap_or(false),
+                })),
+            }
+        }
+    }
+}
+
+/// Unpublish a content piece
+///
+/// Removes the piece from the published view, or schedules that. The piece's version stays the
+/// same. Requires the permission `contentPieces:read` as well.
+#[utoipa::path(
+    post, path = "/content-pieces/unpublish", operation_id = "unpublishContentPiece",
+    request_body = PieceToUnpublish,
+    responses((status = 200, body = ContentPieceBody<'_>)),
+)]
+pub(crate) async fn unpublish(
+    actor: Actor<WritePublishing>,
+    expected: VersionPrecondition,
+    request: ChangeActionRequest<PieceToUnpublish>,
+) -> Result<Response, Problem> {
+    let (prefer, id, PieceToUnpublish { at }, request) = request.parse(actor.caller()).await?;
+    let respond = Respond::new(move |stored: &StoredPiece| {
+        created::changed(prefer, stored.piece.version, &stored.body())
+    });
+    let unpublished =
+        content_pieces::unpublish(actor.caller(), id, at, expected, request, respond).await?;
+    Ok(created::respond(unpublished))
+}
