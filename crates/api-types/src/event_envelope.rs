@@ -68,8 +68,8 @@ pub fn without_emails(event_type: EventType, data: &str) -> Cow<'_, str> {
             profile["email"] = Value::Null;
         }
     }
-    for actor in ["createdBy", "updatedBy"] {
-        if let Some(actor) = piece.get_mut(actor).filter(|actor| actor.is_object()) {
+    for actor in ["/createdBy", "/updatedBy", "/publication/publishedBy"] {
+        if let Some(actor) = piece.pointer_mut(actor).filter(|actor| actor.is_object()) {
             actor["name"] = Value::Null;
         }
     }

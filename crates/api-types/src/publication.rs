@@ -4,11 +4,13 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::publication::PublicationState;
 use galley_domain::{ContentGroupId, ContentPieceId, RevisionId, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::Schema;
 
 use crate::actor::ActorBody;
 use crate::content_piece::ReferencedResources;
-use crate::request::body;
+use crate::request::{FieldContext, FieldValue, Parsed, body, schema_of};
 use crate::revision::RequestedRevision;
 use crate::schemas;
 
@@ -62,11 +64,26 @@ impl<'a> PublicationBody<'a> {
 
 const _: () = assert!(PublicationState::ALL.len() == 3);
 
+/// The identifier of a piece. A malformed one is `None`, so that it gets the same 404 as that of an
+/// absent piece.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestedPiece(pub Option<ContentPieceId>);
+
+impl FieldValue for RequestedPiece {
+    fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
+        Ok(Self(context.text(value)?.parse().ok()))
+    }
+
+    fn schema() -> Schema {
+        schema_of::<schemas::ContentPieceId>()
+    }
+}
+
 body! {
     /// The content pieces to publish: one, or those of a group.
     change PiecesToPublish {
         /// The content piece. Required without `contentGroupId`.
-        id: required ContentPieceId,
+        id: required RequestedPiece,
         /// The content group whose pieces are published, at their latest revisions.
         content_group_id: required ContentGroupId,
         /// True to include the groups below it.

@@ -11,7 +11,7 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
-use crate::operations::{content_pieces, trash};
+use crate::operations::{content_pieces, scheduled_publishing, trash};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -26,6 +26,9 @@ const TRANSACTION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The interval between two searches for autosaves whose events are due.
 const AUTOSAVE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The interval between two searches for pieces that are to be published or unpublished.
+const SCHEDULE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The interval between two removals of expired revisions.
 const REVISION_CHECK_INTERVAL: Duration = Duration::from_hours(24);
@@ -43,6 +46,7 @@ pub async fn run(service: Service) {
         measure_periodically(&service),
         order_spreader::run(&service),
         raise_autosave_events(&service),
+        run_schedules(&service),
         remove_expired_revisions(&service),
         remove_expired_trash(&service)
     );
@@ -57,6 +61,18 @@ async fn raise_autosave_events(service: &Service) {
             Err(error) => tracing::warn!(%error, "events of autosaves could not be raised"),
         }
         tokio::time::sleep(AUTOSAVE_CHECK_INTERVAL).await;
+    }
+}
+
+/// Publishes and unpublishes pieces at their scheduled times.
+async fn run_schedules(service: &Service) {
+    loop {
+        match scheduled_publishing::run_due(service).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "schedules could not be run"),
+        }
+        tokio::time::sleep(SCHEDULE_CHECK_INTERVAL).await;
     }
 }
 

@@ -65,12 +65,13 @@ pub struct BuiltinRole {
 /// Returns the built-in roles: Admin, Editor and Viewer, in this order.
 pub fn builtin_roles() -> [BuiltinRole; 3] {
     use Resource::{
-        ContentGroups, ContentPieces, Profile, Roles, Tags, Variants, Workspace,
+        ContentGroups, ContentPieces, Profile, Publishing, Roles, Tags, Variants, Workspace,
         WorkspaceMemberships,
     };
-    let editor = [ContentPieces, Tags, Profile].map(Permission::write).into_iter().chain(
-        [ContentGroups, Variants, WorkspaceMemberships, Roles, Workspace].map(Permission::read),
-    );
+    let editor =
+        [ContentPieces, Publishing, Tags, Profile].map(Permission::write).into_iter().chain(
+            [ContentGroups, Variants, WorkspaceMemberships, Roles, Workspace].map(Permission::read),
+        );
     let viewer =
         [ContentPieces, ContentGroups, Tags, Variants, Roles, WorkspaceMemberships, Workspace]
             .map(Permission::read)

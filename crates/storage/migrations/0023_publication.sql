@@ -7,8 +7,12 @@ ALTER TABLE content_pieces ADD COLUMN published_by TEXT;
 ALTER TABLE content_pieces ADD COLUMN publish_at_ms BIGINT;
 ALTER TABLE content_pieces ADD COLUMN publish_revision BIGINT;
 ALTER TABLE content_pieces ADD COLUMN unpublish_at_ms BIGINT;
+CREATE INDEX content_pieces_publish ON content_pieces (publish_at_ms, workspace_id, id)
+    WHERE publish_at_ms IS NOT NULL;
+CREATE INDEX content_pieces_unpublish ON content_pieces (unpublish_at_ms, workspace_id, id)
+    WHERE unpublish_at_ms IS NOT NULL;
 
--- True for a revision that was published. It is neither replaced nor removed with age.
+-- True for a revision that was published, or is to be. It is neither replaced nor removed with age.
 ALTER TABLE content_piece_revisions ADD COLUMN is_published BOOLEAN NOT NULL DEFAULT FALSE;
 
 -- The published view: a copy of each published piece as it is at its published revision, in tables
@@ -196,5 +200,8 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat)
         'content_piece_tags', 'content_piece_members', 'content_piece_overridden_variants',
         'content_piece_variants', 'content_piece_variant_contents', 'content_piece_variant_tags',
         'content_piece_variant_members');
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('content_pieces', 'content_pieces_publish', '1000 1 1 1'),
+    ('content_pieces', 'content_pieces_unpublish', '1000 1 1 1');
 ANALYZE sqlite_schema;
 */

@@ -5,6 +5,7 @@
 //! the same operations, with parsed and validated values.
 
 pub mod authority;
+pub mod bulk_publishing;
 pub mod content_groups;
 pub mod content_pieces;
 pub mod deliveries;
@@ -16,6 +17,7 @@ pub mod invites;
 pub mod members;
 pub mod profile;
 pub mod roles;
+pub mod scheduled_publishing;
 pub mod setup;
 pub mod tags;
 pub mod tokens;

@@ -127,6 +127,19 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     let deleted =
         program.request(Method::DELETE, &format!("/content-groups?id={}", gone.as_str().unwrap()));
     assert!(deleted.send().await.unwrap().status().is_success());
+    // The first piece is published with pending edits, and the second one is to be.
+    let pieces = program.get("/content-pieces/list").await;
+    for (number, at) in [(0, Value::Null), (1, json!("2999-01-01"))] {
+        let mut publication = json!({"id": pieces[number]["id"]});
+        if at.is_string() {
+            publication["at"] = at;
+        }
+        send(program, Method::POST, "/content-pieces/publish", &publication).await;
+    }
+    for (variant, title) in [(Value::Null, "Edited"), (german.clone(), "Geändert")] {
+        let edit = json!({"id": first, "variant": variant, "title": title});
+        send(program, Method::PUT, "/content-pieces", &edit).await;
+    }
     // The piece is moved, so that the order differs from that of creation.
     let last = create(program, "/content-pieces", json!({"title": "Plain", "slug": "plain", "tags": [], "members": [], "contentGroupId": deeper})).await;
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
@@ -201,6 +214,25 @@ async fn seen(program: &Program) -> Vec<String> {
     seen
 }
 
+/// Returns the published view, itself and in German, without the times and authors of changes: a
+/// move is not a revision.
+async fn published(program: &Program, store: &TestStore) -> [Value; 2] {
+    let token = run(command(store).args(["token", "create", "--view", "published"]));
+    let token = stdout(&token).trim().to_owned();
+    let list = async |variant: &str| {
+        let path = format!("{}/content-pieces/list?content=true{variant}", program.url);
+        let request = program.client.get(path).bearer_auth(&token);
+        let mut list: Value = request.send().await.unwrap().json().await.unwrap();
+        for piece in list.as_array_mut().unwrap() {
+            for name in ["updatedAt", "updatedBy"] {
+                piece.as_object_mut().unwrap().remove(name);
+            }
+        }
+        list
+    };
+    [list("").await, list("&variant=de").await]
+}
+
 #[on_both_engines]
 async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     let program = serve(&store);
@@ -241,6 +273,9 @@ async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     let mut restored = Program::start(restored);
     restored.token = token;
     assert_eq!(seen(&restored).await, seen(&program).await);
+    let site = published(&program, &store).await;
+    assert_eq!((&site[0][0]["title"], &site[1][0]["title"]), (&json!("T 0"), &json!("Titel")));
+    assert_eq!(published(&restored, &other).await, site);
     let webhooks = restored.get("/webhooks/list").await;
     for (index, reason) in ["requested", "group_deleted"].into_iter().enumerate() {
         let webhook = &webhooks[index];

@@ -28,7 +28,7 @@ pub(crate) struct Program {
     /// The time from the start of the process to its log line `serving`.
     pub(crate) started_in: Duration,
     log: Mutex<Receiver<String>>,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 /// Returns a command of the binary on the test's store, without the `GALLEY_*` variables of the

@@ -35,7 +35,9 @@ fn address(piece: &Value) -> &Value {
     let profile = &piece["members"][0]["profile"];
     assert_eq!(profile["username"], "home", "{piece}");
     let name = if profile["email"].is_null() { Value::Null } else { json!("home") };
-    for actor in ["createdBy", "updatedBy"].iter().filter_map(|actor| piece.get(actor)) {
+    let actors = ["/createdBy", "/updatedBy", "/publication/publishedBy"];
+    let actors = actors.iter().filter_map(|actor| piece.pointer(actor));
+    for actor in actors.filter(|actor| actor.is_object()) {
         assert_eq!((&actor["name"], &actor["memberId"]), (&name, &piece["members"][0]["id"]));
     }
     &profile["email"]
@@ -54,6 +56,8 @@ async fn responses_have_addresses_only_with_the_permission_to_read_members(store
         let made = represented(Method::POST, "/content-pieces", &piece(&service, "a")).await;
         assert_eq!(address(&made), expected);
         let id = made["id"].as_str().unwrap();
+        let publication = json!({"id": id});
+        assert_eq!(service.post("/content-pieces/publish", &publication).await.status, 204);
         let change = json!({"id": id, "filename": "a.md"});
         let changed = represented(Method::PUT, "/content-pieces", &change).await;
         assert_eq!(address(&changed), expected);

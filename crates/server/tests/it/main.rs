@@ -40,6 +40,7 @@ mod openapi;
 mod ordering;
 mod pagination;
 mod profile_and_workspace;
+mod publishing;
 mod query_count;
 mod recorded_responses;
 mod reference_cache;

@@ -25,7 +25,7 @@ pub struct StoredRevision {
     pub revision: Revision,
     /// True if the revision is kept for the states of others only, and not shown.
     pub is_hidden: bool,
-    /// True if the revision was published. It is not replaced, and it does not expire.
+    /// True if the revision was published, or is to be. It is not replaced, and it does not expire.
     pub is_published: bool,
     /// The time at which the event of an autosave is raised, unless it was.
     pub event_due_at: Option<Timestamp>,
@@ -152,7 +152,7 @@ pub async fn update_note(
     Ok(tx.execute(sql, params![workspace, piece, number, note], Affects::Nothing).await? > 0)
 }
 
-/// Records that a revision was published.
+/// Records that a revision was published, or is to be.
 pub async fn mark_published(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

@@ -6,7 +6,7 @@
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::publication::{ContentView, Publication};
-use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceId};
+use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, WorkspaceId};
 
 use crate::engine::{Result, Tx, WriteTx, in_list, params};
 use crate::tables::content_piece_variants::{self, Override};
@@ -117,6 +117,26 @@ pub async fn update_place(
 /// Deletes a piece from the published view.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
     content_pieces::delete_in(tx, workspace, VIEW, piece).await
+}
+
+/// A piece whose publication is to change.
+pub type DuePiece = (WorkspaceId, ContentPieceId);
+
+/// Returns pieces that are to be published or unpublished at `now` or earlier, by time.
+pub async fn due(tx: &Tx<'_>, now: Timestamp, limit: i64) -> Result<Vec<DuePiece>> {
+    let due_by = |column: &str| {
+        format!(
+            "SELECT workspace_id, id, {column} AS due_at_ms FROM content_pieces
+             WHERE {column} <= ?1 ORDER BY {column} LIMIT ?2"
+        )
+    };
+    let (publish, unpublish) = (due_by("publish_at_ms"), due_by("unpublish_at_ms"));
+    let sql = format!(
+        "SELECT workspace_id, id, MIN(due_at_ms) FROM (
+            SELECT * FROM ({publish}) AS p UNION ALL SELECT * FROM ({unpublish}) AS u) AS due
+         GROUP BY workspace_id, id ORDER BY 3, 2 LIMIT ?2"
+    );
+    tx.query(&sql, params![now, limit], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Stores the publication of a piece in the current view.

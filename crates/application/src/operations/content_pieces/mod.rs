@@ -32,7 +32,8 @@ pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 pub use piece_view::PieceView;
-pub use publishing::{BulkPublication, PublicationRequest, publish, publish_group, unpublish};
+pub use publishing::{PublicationRequest, publish, unpublish};
+pub(crate) use publishing::{READ_PERMISSION, publish_piece, unpublish_piece};
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };

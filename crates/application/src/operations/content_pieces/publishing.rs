@@ -11,8 +11,7 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::revision::PartState;
 use galley_domain::{
-    Actor, ContentGroupId, ContentPieceId, Permission, RevisionId, Timestamp, VariantId,
-    WorkspaceId,
+    Actor, ContentPieceId, Permission, RevisionId, Timestamp, VariantId, WorkspaceId,
 };
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
@@ -27,7 +26,6 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::content_pieces::in_transaction::StoredPiece;
-use crate::operations::content_pieces::missing_references::{GROUP_NOUN, unknown_field};
 use crate::operations::content_pieces::restore_revision::{leave_out_deleted, lock_visible};
 use crate::operations::content_pieces::revision_reads::{
     existing_variants_changed_after, fields_of, find_revision, part_at,
@@ -37,11 +35,10 @@ use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::event;
 use crate::precondition::VersionPrecondition;
 use crate::references;
-use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
 /// The permission that publications require besides their own, as they may return the piece.
-const READ_PERMISSION: Permission = Permission::read(Resource::ContentPieces);
+pub(crate) const READ_PERMISSION: Permission = Permission::read(Resource::ContentPieces);
 
 /// A publication of a piece, or a change of its schedule.
 #[derive(Debug, Clone, Copy)]
@@ -99,62 +96,6 @@ pub async fn unpublish(
     idempotency::create(caller, "content_pieces.unpublish", request, None, unpublish, respond).await
 }
 
-/// The pieces of a group to publish.
-#[derive(Debug, Clone, Copy)]
-pub struct BulkPublication {
-    /// The group.
-    pub group: ContentGroupId,
-    /// True to include the groups below it.
-    pub subtree: bool,
-}
-
-/// The limit on pieces of a publication in bulk.
-const BULK_MAX: i64 = 10_000;
-
-/// The number of pieces that one transaction of it publishes.
-const BULK_BATCH: usize = 50;
-
-/// Publishes the latest revisions of the pieces of a group, in several transactions. An interrupted
-/// publication is continued by the next one, as published revisions are left as they are.
-pub async fn publish_group(caller: &Caller, publication: BulkPublication) -> Result<(), Error> {
-    caller.require(READ_PERMISSION)?;
-    let (own, scope) = (caller.clone(), caller.scope());
-    let BulkPublication { group, subtree } = publication;
-    let find = async move |tx: &Tx<'_>| {
-        let workspace = scope.workspace;
-        scope.require_current_view()?;
-        if !scope.contains(&content_groups::path(tx, workspace, group).await?) {
-            Error::reject_issues(vec![unknown_field("contentGroupId", GROUP_NOUN)])?;
-        }
-        let limit = BULK_MAX + 1;
-        Ok(published_pieces::unpublished_in(tx, workspace, group, subtree, limit).await?)
-    };
-    let found = caller.read_current("content_pieces.to_publish", find).await?;
-    if i64::try_from(found.len()).is_ok_and(|count| count > BULK_MAX) {
-        let detail = format!(
-            "the group contains more than {BULK_MAX} pieces to publish: publish some subgroups first"
-        );
-        return Err(Rejection::new(Reason::TooLarge, detail).into());
-    }
-    for batch in found.chunks(BULK_BATCH) {
-        let (own, scope, batch) = (own.clone(), own.scope(), batch.to_vec());
-        let publish = async move |tx: &WriteTx<'_>| {
-            ordering::lock(tx, scope.workspace).await?;
-            for &id in &batch {
-                let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
-                // A piece may have been deleted or moved meanwhile.
-                let Some((piece, path)) = found else { continue };
-                if scope.contains(&path) && path.contains(group) {
-                    publish_piece(tx, own.environment(), &scope, &piece, None).await?;
-                }
-            }
-            Ok::<_, Error>(())
-        };
-        caller.write("content_pieces.publish_group", publish).await?;
-    }
-    Ok(())
-}
-
 async fn publish_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -177,6 +118,10 @@ async fn publish_in(
         publication.publish_revision = at.and(number);
     }
     publication.unpublish_at = request.unpublish_at.unwrap_or(publication.unpublish_at);
+    if let Some(number) = publication.publish_revision {
+        record_if_unrecorded(tx, workspace, &mut piece).await?;
+        content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
+    }
     if publication != piece.publication {
         published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
         piece.publication = publication;
@@ -199,7 +144,7 @@ async fn stored(tx: &Tx<'_>, scope: &Scope, id: ContentPieceId) -> Result<Stored
 
 /// Publishes a revision of a locked piece: `number`, or the latest one. Nothing changes if it is
 /// published already.
-pub(super) async fn publish_piece(
+pub(crate) async fn publish_piece(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -212,10 +157,7 @@ pub(super) async fn publish_piece(
         return Ok(());
     }
     let mut piece = piece.clone();
-    if !piece.has_revisions() {
-        revisions::record_first(tx, workspace, &piece).await?;
-        piece.revision = Some(1);
-    }
+    record_if_unrecorded(tx, workspace, &mut piece).await?;
     let now = environment.now();
     let published = PublishedRevision { number, at: now, by: scope.author };
     let was_published = insert_published(tx, scope, &piece, published).await?;
@@ -234,6 +176,19 @@ pub(super) async fn publish_piece(
         published_event(tx, environment, workspace, piece.id, change).await?,
     ];
     Ok(event_append::append(tx, workspace, events, now).await?)
+}
+
+/// Records the first revision of a piece that has none recorded, so that it can be marked.
+async fn record_if_unrecorded(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &mut ContentPiece,
+) -> Result<(), Error> {
+    if !piece.has_revisions() {
+        revisions::record_first(tx, workspace, piece).await?;
+        piece.revision = Some(1);
+    }
+    Ok(())
 }
 
 /// Publishes a piece that is restored with its publication, without an event in the current view.
@@ -340,7 +295,7 @@ async fn state_at(
 }
 
 /// Unpublishes a locked piece. Nothing changes if it is not published.
-pub(super) async fn unpublish_piece(
+pub(crate) async fn unpublish_piece(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,

@@ -1,16 +1,27 @@
 //! `/content-pieces/publish` and `/content-pieces/unpublish`.
 
+use galley_api_types::content_group::ContentGroupBody;
 use galley_api_types::content_piece::ContentPieceBody;
-use galley_api_types::publication::{PieceToUnpublish, PiecesToPublish};
+use galley_api_types::publication::{PieceToUnpublish, PiecesToPublish, RequestedPiece};
 use galley_api_types::revision::RequestedRevision;
-use galley_application::operations::content_pieces::{
-    self, BulkPublication, PublicationRequest, StoredPiece,
-};
+use galley_application::operations::bulk_publishing::{self, BulkPublication};
+use galley_application::operations::content_pieces::{self, PublicationRequest, StoredPiece};
 use galley_application::{Error, Rejection};
 use galley_domain::Invalid;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::extract::actor::WritePublishing;
 use crate::routes::prelude::*;
+
+/// The published content piece, or the content group whose pieces were published.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Published)]
+#[serde(untagged)]
+enum PublishedBody<'a> {
+    Piece(Box<ContentPieceBody<'a>>),
+    Group(ContentGroupBody<'a>),
+}
 
 /// Publish content pieces
 ///
@@ -22,8 +33,9 @@ use crate::routes::prelude::*;
     post, path = "/content-pieces/publish", operation_id = "publishContentPieces",
     request_body = PiecesToPublish,
     responses(
-        (status = 200, body = ContentPieceBody<'_>),
-        (status = 409, description = "slug_taken"),
+        (status = 200, body = PublishedBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 409, description = "slug_taken, too_large"),
     ),
 )]
 pub(crate) async fn publish(
@@ -35,12 +47,14 @@ pub(crate) async fn publish(
     let publication = match requested(&body)? {
         Requested::Piece(publication) => publication,
         Requested::Group(publication) => {
-            content_pieces::publish_group(actor.caller(), publication).await?;
-            return Ok(response::no_content());
+            let group = bulk_publishing::publish_group(actor.caller(), publication).await?;
+            let body = PublishedBody::Group(group.body());
+            return Ok(response::updated(prefer, group.group.version, &body));
         }
     };
     let respond = Respond::new(move |stored: &StoredPiece| {
-        created::changed(prefer, stored.piece.version, &stored.body())
+        let body = PublishedBody::Piece(Box::new(stored.body()));
+        created::changed(prefer, stored.piece.version, &body)
     });
     let published =
         content_pieces::publish(actor.caller(), publication, expected, request, respond).await?;
@@ -67,7 +81,8 @@ fn requested(body: &PiecesToPublish) -> Result<Requested, Problem> {
         (Some(_), None) if subtree.is_some() => {
             Err(conflict("subtree", "must be absent without contentGroupId"))
         }
-        (Some(id), None) => {
+        (Some(RequestedPiece(id)), None) => {
+            let id = id.ok_or_else(Error::not_found)?;
             let revision = match revision.flatten() {
                 Some(RequestedRevision(revision)) => Some(revision.ok_or_else(Error::not_found)?),
                 None => None,

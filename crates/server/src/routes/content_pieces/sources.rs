@@ -39,7 +39,10 @@ struct SourceListParameters {
 #[utoipa::path(
     get, path = "/content-pieces/sources", operation_id = "listContentPieceSources",
     params(IdPageParams, SourceListParameters),
-    responses((status = 200, body = [PieceSourcesBody<'_>])),
+    responses(
+        (status = 200, body = [PieceSourcesBody<'_>]),
+        (status = 404, description = "not_found"),
+    ),
 )]
 pub(crate) async fn list(
     actor: Actor<ReadContentPieces>,

@@ -45,7 +45,10 @@ enum UndeletedBody<'a> {
 #[utoipa::path(
     get, path = "/content-pieces/trash", operation_id = "listTrash",
     params(ListParameters),
-    responses((status = 200, body = [TrashEntryBody<'_>])),
+    responses(
+        (status = 200, body = [TrashEntryBody<'_>]),
+        (status = 404, description = "not_found"),
+    ),
 )]
 pub(crate) async fn list(
     actor: Actor<ReadContentPieces>,

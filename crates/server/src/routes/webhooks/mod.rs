@@ -78,7 +78,7 @@ pub(crate) async fn list(actor: Actor<ReadWebhooks>, query: Query) -> Result<Res
     responses(
         (status = 201, body = WebhookBody<'_>),
         (status = 400, description = "unknown_reference"),
-        (status = 403, description = "outside_group_limit"),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
     ),
 )]
 pub(crate) async fn create(

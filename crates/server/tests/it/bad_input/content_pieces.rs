@@ -107,6 +107,27 @@ const OTHERS: &str = r#"
         {"id":"$piece","revision":"x","fields":[]} -> fields
         {"id":"$piece","revision":"x","fields":["title","name",1]} -> fields[1] fields[2]
         {"id":"$piece","revision":"x"} -> 404 not_found
+    POST /content-pieces/publish
+        {} -> id
+        {"id":7,"at":"soon","unpublishAt":[],"subtree":1} -> id at unpublishAt subtree
+        {"id":"x"} -> 404 not_found
+        {"id":"$tag"} -> 404 not_found
+        {"id":"$piece","revision":"x"} -> 404 not_found
+        {"id":"$piece","revision":"$tag"} -> 404 not_found
+        {"id":"$piece","contentGroupId":"$group"} -> contentGroupId
+        {"id":"$piece","subtree":true} -> subtree
+        {"id":"$piece","at":"2027-01-02","unpublishAt":"2027-01-01"} -> unpublishAt
+        {"contentGroupId":null} -> contentGroupId
+        {"contentGroupId":"x"} -> 400 unknown_reference contentGroupId
+        {"contentGroupId":"$tag"} -> 400 unknown_reference contentGroupId
+        {"contentGroupId":"$group","at":"2027-01-01"} -> at
+        {"contentGroupId":"$group","revision":null} -> revision
+        {"contentGroupId":"$group","unpublishAt":null} -> unpublishAt
+    POST /content-pieces/unpublish
+        {} -> id
+        {"id":7,"at":7} -> id at
+        {"id":"x"} -> 404 not_found
+        {"id":"$piece","at":"yesterday"} -> at
     POST /content-pieces/undelete
         {} -> id
         {"id":7,"contentGroupId":[]} -> id contentGroupId

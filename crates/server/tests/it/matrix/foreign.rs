@@ -57,6 +57,12 @@ POST /content-pieces/undelete {"id":"$own_trashed","contentGroupId":"$group"}
 DELETE /content-pieces?id=$trashed&permanent=true
 DELETE /content-groups?id=$trashed_group&permanent=true
 POST /content-pieces/restore {"id":"$piece","revision":"$revision"}
+POST /content-pieces/publish {"id":"$piece"}
+POST /content-pieces/publish {"id":"$piece","at":null}
+POST /content-pieces/publish {"id":"$own_piece","revision":"$revision"}
+POST /content-pieces/publish {"contentGroupId":"$group"}
+POST /content-pieces/unpublish {"id":"$piece"}
+POST /content-pieces/unpublish {"id":"$piece","at":"2027-01-01"}
 POST /content-pieces/restore {"id":"$own_piece","revision":"$revision"}
 GET /content-pieces/list?variant=$variant
 GET /content-pieces/list?tagId=$tag

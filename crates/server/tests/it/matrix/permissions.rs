@@ -5,7 +5,7 @@ use galley_testing::{TestStore, on_both_engines};
 use serde_json::json;
 
 use super::target::{OPEN, RESOURCES, TargetRequest, ids, routes, seen, start, target};
-use crate::service::{ALL, Service, TokenKind};
+use crate::service::{ALL, SITE, Service, TokenKind};
 
 /// The permission of each route, and the expected statuses: for a token that may do it, for a token
 /// with this permission only, for a token limited to a group that does not contain the resource,
@@ -25,6 +25,8 @@ const ROWS: &str = "
     GET    /content-pieces/diff                  contentPieces:read         200 200 404 200 404
     DELETE /content-pieces/revision              trash:write                204 204 404 204 404
     POST   /content-pieces/restore               contentPieces:write        204 204 404 204 404
+    POST   /content-pieces/publish               publishing:write           204 403 404 204 404
+    POST   /content-pieces/unpublish             publishing:write           204 403 404 204 404
     GET    /content-pieces/trash                 contentPieces:read         200 200 200 200 200
     POST   /content-pieces/undelete              contentPieces:write        204 204 404 204 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
@@ -89,6 +91,19 @@ const FEED: &[&str] = &[
     "variants:read",
 ];
 
+/// The reads that are 404 in the published view: of a piece that is not published, of a tag that no
+/// published piece has, and of what only editors see.
+const HIDDEN_FROM_SITES: [&str; 8] = [
+    "/content-pieces",
+    "/content-pieces/revisions",
+    "/content-pieces/revision",
+    "/content-pieces/diff",
+    "/content-pieces/trash",
+    "/content-pieces/sources",
+    "/content-groups/schema/violations",
+    "/tags",
+];
+
 /// A row of [`ROWS`].
 struct RouteExpectation {
     /// The permissions of which one is required; none if any token is enough.
@@ -119,7 +134,7 @@ fn row(method: &str, path: &str) -> RouteExpectation {
     }
 }
 
-const EDITOR: &str = "contentPieces:write tags:write profile:write contentGroups:read \
+const EDITOR: &str = "contentPieces:write publishing:write tags:write profile:write contentGroups:read \
     variants:read workspaceMemberships:read roles:read workspace:read";
 
 const VIEWER: &str = "contentPieces:read contentGroups:read tags:read variants:read roles:read \
@@ -150,6 +165,8 @@ struct Callers {
     viewer: String,
     limited: String,
     extension: String,
+    /// A token of the published view.
+    site: String,
     other: String,
     /// Descriptions and tokens of clients that must get 401.
     unauthorized: Vec<(&'static str, Option<String>)>,
@@ -176,6 +193,7 @@ async fn callers(service: &Service) -> Callers {
         viewer: service.person("viewer", &viewer).await.token,
         limited: service.token("all", Some(&groups)).await,
         extension: service.token_of(owner, TokenKind { extension: Some("ext"), ..ALL }).await,
+        site: service.token_of(owner, SITE).await,
         other: service.other_workspace().await.token,
         unauthorized,
     }
@@ -216,13 +234,18 @@ impl Matrix {
     }
 
     /// Returns the clients of the workspace with their tokens and expected statuses.
-    async fn expected(&self, row: &RouteExpectation) -> Vec<(&'static str, String, u16)> {
+    async fn expected(
+        &self,
+        row: &RouteExpectation,
+        is_hidden: bool,
+    ) -> Vec<(&'static str, String, u16)> {
         let Self { service, callers, .. } = self;
         let by_permission = |held: &str| {
             let needed = &row.permissions;
             let is_allowed = needed.is_empty() || needed.iter().any(|needed| has(held, needed));
             if is_allowed { row.success } else { 403 }
         };
+        let site = if is_hidden { 404 } else { by_permission(SITE.permissions) };
         let mut expected = vec![
             ("an Admin", service.home.token.clone(), row.success),
             ("an Editor", callers.editor.clone(), by_permission(EDITOR)),
@@ -230,6 +253,7 @@ impl Matrix {
             ("a token of no permissions", service.token("", None).await, by_permission("")),
             ("a limited token", callers.limited.clone(), row.limited),
             ("an extension's token", callers.extension.clone(), row.extension),
+            ("a site's token", callers.site.clone(), site),
         ];
         if !row.permissions.is_empty() {
             let fewer = service.token(&all_but(&row.permissions), None).await;
@@ -244,7 +268,8 @@ impl Matrix {
 
     async fn check_clients(&mut self, method: &str, route: &str, kept: &TargetRequest) {
         let row = row(method, route);
-        for (who, token, status) in self.expected(&row).await {
+        let is_hidden = method == "GET" && HIDDEN_FROM_SITES.contains(&route);
+        for (who, token, status) in self.expected(&row, is_hidden).await {
             let changes = status < 400 && method != "GET";
             let fresh = if changes { self.target(method, route).await } else { kept.clone() };
             let answer = fresh.ask(&self.service, Some(&token), method).await;

@@ -23,7 +23,7 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 11] = [
     ("POST", "/invites/accept", "/invites/accept", 415),
 ];
 
-pub(super) const RESOURCES: [&str; 11] = [
+pub(super) const RESOURCES: [&str; 12] = [
     "contentPieces",
     "contentGroups",
     "tags",
@@ -35,6 +35,7 @@ pub(super) const RESOURCES: [&str; 11] = [
     "tokens",
     "profile",
     "trash",
+    "publishing",
 ];
 
 /// Starts a service without a limit on invites.
@@ -155,6 +156,11 @@ async fn target_on_other_resource(
             | "/content-pieces/diff"
             | "/content-pieces/restore",
         ) => target_on_revision(service, method, route, name).await,
+        (_, "/content-pieces/publish" | "/content-pieces/unpublish") => {
+            let piece = bodies(service, "/content-pieces", name).unwrap().create;
+            let id = service.create("/content-pieces", &piece).await;
+            TargetRequest::with_body(route, json!({"id": id}))
+        }
         (_, "/content-pieces/undelete") => {
             let piece = bodies(service, "/content-pieces", name).unwrap().create;
             let id = service.create("/content-pieces", &piece).await;

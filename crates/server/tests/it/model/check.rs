@@ -17,6 +17,7 @@ impl WorkspaceModel<'_> {
     pub(super) async fn check(&self) -> CheckResult {
         self.check_pieces().await?;
         self.check_revisions().await?;
+        self.check_published().await?;
         self.check_trash().await?;
         self.check_groups().await?;
         self.check_tags().await?;
@@ -218,6 +219,7 @@ impl WorkspaceModel<'_> {
             .collect();
         let expected: Vec<_> = (1..)
             .zip(&self.events)
+            .filter(|(_, one)| !one.is_published)
             .map(|(number, one)| (number, one.event.to_owned(), one.id.clone()))
             .collect();
         prop_assert_eq!(told, expected);
@@ -236,7 +238,7 @@ impl WorkspaceModel<'_> {
             .collect();
         let expected: Vec<_> = (1..)
             .zip(&self.events)
-            .filter(|(_, one)| is_of_groups(one.event))
+            .filter(|(_, one)| is_of_groups(one.event) && !one.is_published)
             .filter_map(|(number, one)| {
                 Some((number, one.seen(Some(&self.first_group))?.to_owned()))
             })

@@ -101,16 +101,20 @@ impl WorkspaceModel<'_> {
         let is_under = |group: &&GroupModel| self.path(&group.id).iter().any(|one| one == id);
         let under = self.groups.iter().filter(is_under).map(|group| group.id.clone());
         let under: Vec<String> = under.collect();
-        let mut left: HashMap<String, (&'static str, Vec<String>)> = HashMap::new();
+        let mut left: HashMap<(bool, String), (&'static str, Vec<String>)> = HashMap::new();
         for piece in self.pieces.iter().filter(|piece| under.contains(&piece.group)) {
-            left.insert(piece.id.clone(), ("contentPieceRemoved", self.path(&piece.group)));
+            let removed = ("contentPieceRemoved", self.path(&piece.group));
+            if piece.published.is_some() {
+                left.insert((true, piece.id.clone()), removed.clone());
+            }
+            left.insert((false, piece.id.clone()), removed);
         }
         for group in &under {
-            left.insert(group.clone(), ("contentGroupRemoved", self.path(group)));
+            left.insert((false, group.clone()), ("contentGroupRemoved", self.path(group)));
         }
-        for event in self.new_events().await? {
+        for (is_published, event) in self.new_events().await? {
             let id = text(&event["data"]["id"]);
-            let Some((kind, path)) = left.remove(&id) else {
+            let Some((kind, path)) = left.remove(&(is_published, id.clone())) else {
                 return Err(TestCaseError::fail(format!("unexpected event: {event}")));
             };
             let has_contents = left.values().any(|(_, other)| other.contains(&id));
@@ -118,7 +122,11 @@ impl WorkspaceModel<'_> {
             // The restoration reports the groups in the other direction.
             let group = self.groups.iter().find(|group| group.id == id);
             entry.groups.splice(0..0, group.cloned());
-            self.record_event(kind, &id, Some(path), None);
+            if is_published {
+                self.record_published_event(kind, &id, Some(path), None);
+            } else {
+                self.record_event(kind, &id, Some(path), None);
+            }
         }
         prop_assert!(left.is_empty(), "{:?} without an event", left);
         let pieces = self.pieces.iter().filter(|piece| under.contains(&piece.group));

@@ -136,6 +136,11 @@ impl WorkspaceModel<'_> {
         self.delete(&format!("/content-pieces?id={id}"), expected).await?;
         if let Some(at) = at {
             let piece = self.pieces.remove(at);
+            let path = self.path(&piece.group);
+            if piece.published.is_some() {
+                let path = Some(path.clone());
+                self.record_published_event("contentPieceRemoved", &piece.id, path, None);
+            }
             self.trash.push(TrashModel {
                 id: piece.id.clone(),
                 title: piece.title.clone(),
@@ -143,7 +148,6 @@ impl WorkspaceModel<'_> {
                 groups: Vec::new(),
                 pieces: vec![(keys[&piece.id].clone(), piece.clone())],
             });
-            let path = self.path(&piece.group);
             self.record_event("contentPieceRemoved", &piece.id, Some(path), None);
             self.deleted.push(piece.id);
         }
@@ -175,6 +179,7 @@ impl WorkspaceModel<'_> {
             group: text(&body["contentGroupId"]),
             overrides: BTreeMap::new(),
             authors: [self.token_id.clone(), self.token_id.clone()],
+            published: None,
         };
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
         self.record_revision(&piece);
@@ -197,18 +202,23 @@ impl WorkspaceModel<'_> {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let mut last = HashMap::new();
-        for event in self.new_events().await? {
+        for (is_published, event) in self.new_events().await? {
             let id = text(&event["data"]["id"]);
             prop_assert_eq!(&event["type"], "contentPieceUpdated");
             let Some(piece) = self.pieces.iter().find(|one| one.id == id) else {
                 return Err(TestCaseError::fail(format!("unexpected event: {event}")));
             };
-            let path = self.path(&piece.group);
-            self.record_event("contentPieceUpdated", &id, Some(path.clone()), Some(path));
-            last.insert(id, event["data"].clone());
+            let path = Some(self.path(&piece.group));
+            if is_published {
+                self.record_published_event("contentPieceUpdated", &id, path.clone(), path);
+            } else {
+                self.record_event("contentPieceUpdated", &id, path.clone(), path);
+            }
+            last.insert((is_published, id), event["data"].clone());
         }
-        for (id, data) in last {
-            prop_assert_eq!(data, self.get(&format!("/content-pieces?id={id}")).await?);
+        for ((is_published, id), data) in last {
+            let seen = self.seen_in_view(is_published, &id).await?;
+            prop_assert_eq!(data, seen);
         }
         Ok(())
     }
@@ -247,6 +257,10 @@ impl WorkspaceModel<'_> {
         }
         self.pieces[at] = piece;
         if let Some(target) = new_place {
+            let [before, after] = paths.clone().map(Some);
+            if self.pieces[at].published.is_some() {
+                self.record_published_event("contentPieceUpdated", &id, before, after);
+            }
             let piece = self.pieces.remove(at);
             let target = if target > at { target - 1 } else { target };
             self.pieces.insert(target, piece);

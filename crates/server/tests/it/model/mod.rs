@@ -8,6 +8,7 @@ mod check;
 mod content_groups;
 mod content_pieces;
 mod members_and_roles;
+mod publishing;
 mod revisions;
 mod steps;
 mod tags_and_variants;
@@ -59,6 +60,9 @@ async fn take(model: &mut WorkspaceModel<'_>, step: &ModelStep) -> CheckResult {
         ModelStep::RestoreRevision { piece, revision, only_title } => {
             model.restore_revision(*piece, *revision, *only_title).await
         }
+        ModelStep::Publish { piece, revision } => model.publish(*piece, *revision).await,
+        ModelStep::PublishGroup { group, subtree } => model.publish_group(*group, *subtree).await,
+        ModelStep::Unpublish { piece } => model.unpublish(*piece).await,
         ModelStep::DeletePiece { piece } => model.delete_piece(*piece).await,
         ModelStep::Undelete { entry, group } => model.undelete(*entry, *group).await,
         ModelStep::Purge { entry } => model.purge(*entry).await,
@@ -76,7 +80,9 @@ async fn take(model: &mut WorkspaceModel<'_>, step: &ModelStep) -> CheckResult {
         ModelStep::Invite { number, role } => model.invite(*number, *role).await,
         ModelStep::ChangeRole { member, role } => model.change_role(*member, *role).await,
         ModelStep::RemoveMember { member } => model.remove_member(*member).await,
-        ModelStep::MakeWebhook { event, group } => model.make_webhook(*event, *group).await,
+        ModelStep::MakeWebhook { event, group, is_published } => {
+            model.make_webhook(*event, *group, *is_published).await
+        }
         ModelStep::EnableWebhook { webhook, enabled } => {
             model.enable_webhook(*webhook, *enabled).await
         }

@@ -17,7 +17,7 @@ impl WorkspaceModel<'_> {
     }
 
     /// Returns the state of a piece at a revision, without tags and variants that no longer exist.
-    fn state_at(&self, piece: &str, index: usize) -> PieceState {
+    pub(super) fn state_at(&self, piece: &str, index: usize) -> PieceState {
         let mut state = self.histories[piece][index].clone();
         let exists = |tag: &String| self.has_tags(std::slice::from_ref(tag));
         state.tags.retain(exists);
@@ -29,7 +29,7 @@ impl WorkspaceModel<'_> {
     }
 
     /// Returns the ids of the revisions of a piece, the first one first.
-    async fn revision_ids(&self, piece: &str) -> Result<Vec<String>, TestCaseError> {
+    pub(super) async fn revision_ids(&self, piece: &str) -> Result<Vec<String>, TestCaseError> {
         let path = format!("/content-pieces/revisions?perPage=1000&id={piece}");
         let mut ids = column(&self.get(&path).await?, "id");
         ids.reverse();

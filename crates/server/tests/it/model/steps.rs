@@ -32,6 +32,9 @@ pub(super) enum ModelStep {
     ChangePiece(PieceChange),
     InsertBetween { piece: Choice, count: u8 },
     RestoreRevision { piece: Choice, revision: Choice, only_title: bool },
+    Publish { piece: Choice, revision: Option<Choice> },
+    PublishGroup { group: Choice, subtree: bool },
+    Unpublish { piece: Choice },
     DeletePiece { piece: Choice },
     Undelete { entry: Choice, group: Option<Choice> },
     Purge { entry: Choice },
@@ -49,7 +52,7 @@ pub(super) enum ModelStep {
     Invite { number: u8, role: Choice },
     ChangeRole { member: Choice, role: Choice },
     RemoveMember { member: Choice },
-    MakeWebhook { event: u8, group: Option<Choice> },
+    MakeWebhook { event: u8, group: Option<Choice>, is_published: bool },
     EnableWebhook { webhook: Choice, enabled: bool },
     DeleteWebhook { webhook: Choice },
 }
@@ -80,6 +83,11 @@ pub(super) fn step() -> impl Strategy<Value = ModelStep> {
         3 => (pick(), pick(), any::<bool>()).prop_map(|(piece, revision, only_title)| {
             ModelStep::RestoreRevision { piece, revision, only_title }
         }),
+        6 => (pick(), prop::option::weighted(0.3, pick()))
+            .prop_map(|(piece, revision)| ModelStep::Publish { piece, revision }),
+        1 => (pick(), any::<bool>())
+            .prop_map(|(group, subtree)| ModelStep::PublishGroup { group, subtree }),
+        2 => pick().prop_map(|piece| ModelStep::Unpublish { piece }),
         2 => pick().prop_map(|piece| ModelStep::DeletePiece { piece }),
         3 => (pick(), prop::option::weighted(0.3, pick()))
             .prop_map(|(entry, group)| ModelStep::Undelete { entry, group }),
@@ -104,8 +112,9 @@ pub(super) fn step() -> impl Strategy<Value = ModelStep> {
         1 => (0..6_u8, pick()).prop_map(|(number, role)| ModelStep::Invite { number, role }),
         1 => (pick(), pick()).prop_map(|(member, role)| ModelStep::ChangeRole { member, role }),
         1 => pick().prop_map(|member| ModelStep::RemoveMember { member }),
-        1 => (0..9_u8, prop::option::weighted(0.9, pick()))
-            .prop_map(|(event, group)| ModelStep::MakeWebhook { event, group }),
+        1 => (any::<u8>(), prop::option::weighted(0.9, pick()), any::<bool>()).prop_map(
+            |(event, group, is_published)| ModelStep::MakeWebhook { event, group, is_published }
+        ),
         1 => (pick(), any::<bool>())
             .prop_map(|(webhook, enabled)| ModelStep::EnableWebhook { webhook, enabled }),
         1 => pick().prop_map(|webhook| ModelStep::DeleteWebhook { webhook }),

@@ -88,8 +88,12 @@ impl WorkspaceModel<'_> {
             let own = if is_last { "~".to_owned() } else { key };
             keys.insert(piece.id.clone(), own);
             let (id, path) = (piece.id.clone(), self.path(&piece.group));
+            let is_published = piece.published.is_some();
             self.pieces.insert(place, piece);
-            self.record_event("contentPieceAdded", &id, None, Some(path));
+            self.record_event("contentPieceAdded", &id, None, Some(path.clone()));
+            if is_published {
+                self.record_published_event("contentPieceAdded", &id, None, Some(path));
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::steps::Choice;
 use super::workspace::{CheckResult, WebhookModel, WorkspaceModel, is_of_groups, text};
 
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 14] = [
     "contentPieceAdded",
     "contentPieceUpdated",
     "contentPieceRemoved",
@@ -18,10 +18,17 @@ const EVENTS: [&str; 12] = [
     "contentGroupChanged",
     "tagChanged",
     "variantChanged",
+    "contentPiecePublished",
+    "contentPieceUnpublished",
 ];
 
 impl WorkspaceModel<'_> {
-    pub(super) async fn make_webhook(&mut self, event: u8, group: Option<Choice>) -> CheckResult {
+    pub(super) async fn make_webhook(
+        &mut self,
+        event: u8,
+        group: Option<Choice>,
+        is_published: bool,
+    ) -> CheckResult {
         // The upper half of the numbers also names the next event.
         let (place, several) = (usize::from(event), event >= 128);
         let event = EVENTS[place % EVENTS.len()];
@@ -31,9 +38,12 @@ impl WorkspaceModel<'_> {
         let known = group.as_ref().is_none_or(|group| self.group(group).is_some());
         let needs_group = events.iter().any(|event| event.starts_with("contentPiece"));
         let whole = several && group.is_none();
-        let right = known && (group.is_some() || whole || !needs_group);
+        let is_of_view = |event: &&str| !is_published || !event.ends_with("ublished");
+        let fits = events.iter().all(is_of_view);
+        let right = known && fits && (group.is_some() || whole || !needs_group);
         let mut body = json!({"url": "http://127.0.0.1:9/", "name": "w", "event": event,
-            "events": events, "wholeWorkspace": whole || group.is_none() && !needs_group});
+            "events": events, "wholeWorkspace": whole || group.is_none() && !needs_group,
+            "view": if is_published { "published" } else { "current" }});
         if let Some(group) = &group {
             body["metadata"] = json!({"contentGroupId": group});
         }
@@ -41,7 +51,8 @@ impl WorkspaceModel<'_> {
         if right {
             let id = text(&made["id"]);
             let group = group.filter(|_| events.iter().any(|event| is_of_groups(event)));
-            self.webhooks.push(WebhookModel { id, events, group, enabled: true, gets: Vec::new() });
+            let (enabled, gets) = (true, Vec::new());
+            self.webhooks.push(WebhookModel { id, events, group, is_published, enabled, gets });
         }
         Ok(())
     }

@@ -35,6 +35,8 @@ pub(super) struct PieceModel {
     pub(super) overrides: BTreeMap<String, ModelOverrides>,
     /// The ids of the tokens that created it and changed it last.
     pub(super) authors: [String; 2],
+    /// The index of the published state in its history.
+    pub(super) published: Option<usize>,
 }
 
 impl PieceModel {
@@ -80,6 +82,8 @@ pub(super) struct WebhookModel {
     pub(super) id: String,
     pub(super) events: Vec<&'static str>,
     pub(super) group: Option<String>,
+    /// True if it has the published view.
+    pub(super) is_published: bool,
     pub(super) enabled: bool,
     /// The sequence numbers of the events that it receives.
     pub(super) gets: Vec<i64>,
@@ -98,6 +102,8 @@ pub(super) struct ModelEvent {
     pub(super) id: String,
     pub(super) before: Option<Vec<String>>,
     pub(super) after: Option<Vec<String>>,
+    /// True if the event of a piece belongs to the published view.
+    pub(super) is_published: bool,
 }
 
 impl ModelEvent {
@@ -128,6 +134,8 @@ pub(super) struct WorkspaceModel<'s> {
     /// Another token of the same member, and its id. The steps use both in turn.
     other_token: (String, String),
     pub(super) limited: String,
+    /// A token of the published view.
+    pub(super) site: String,
     pub(super) first_group: String,
     /// The states of each piece at its revisions, the first one first.
     pub(super) histories: HashMap<String, Vec<PieceState>>,
@@ -167,6 +175,9 @@ impl<'s> WorkspaceModel<'s> {
         let limit = json!({"name": "limited", "contentGroupIds": [group],
             "permissions": ["contentPieces:read", "contentGroups:read", "webhooks:read"]});
         let limited = service.send_as(&token, Method::POST, "/tokens", Some(&limit)).await;
+        let site = json!({"name": "site", "view": "published", "permissions":
+            ["contentPieces:read", "contentGroups:read", "tags:read", "variants:read"]});
+        let site = service.send_as(&token, Method::POST, "/tokens", Some(&site)).await;
         let all: Vec<_> = PermissionSet::ALL.iter().map(|one| one.to_string()).collect();
         let second = json!({"name": "second", "permissions": all});
         let second = service.send_as(&token, Method::POST, "/tokens", Some(&second)).await;
@@ -177,6 +188,7 @@ impl<'s> WorkspaceModel<'s> {
             service,
             workspace: made.workspace,
             limited: text(&limited.body["token"]),
+            site: text(&site.body["token"]),
             token,
             token_id: text(&tokens.body[0]["id"]),
             other_token: (text(&second.body["token"]), second.id()),
@@ -283,10 +295,15 @@ impl<'s> WorkspaceModel<'s> {
         before: Option<Vec<String>>,
         after: Option<Vec<String>>,
     ) {
-        let new = ModelEvent { event, id: id.to_owned(), before, after };
+        self.record(ModelEvent { event, id: id.to_owned(), before, after, is_published: false });
+    }
+
+    pub(super) fn record(&mut self, new: ModelEvent) {
+        let is_of_piece = new.event.starts_with("contentPiece");
         let number = self.events.len() as i64 + 1;
         for webhook in &mut self.webhooks {
             let seen = new.seen(webhook.group.as_deref());
+            let seen = seen.filter(|_| !is_of_piece || webhook.is_published == new.is_published);
             if seen.is_some_and(|seen| webhook.events.contains(&seen)) {
                 webhook.gets.push(number);
             }
@@ -326,12 +343,6 @@ impl<'s> WorkspaceModel<'s> {
 
     pub(super) async fn delete(&self, path: &str, expected: u16) -> RequestResult {
         self.send(Method::DELETE, path, None, expected).await
-    }
-
-    /// Returns the events that the model does not have yet.
-    pub(super) async fn new_events(&self) -> Result<Vec<Value>, TestCaseError> {
-        let path = format!("/events?perPage=1000&after={}", self.events.len());
-        Ok(self.get(&path).await?.as_array().unwrap().clone())
     }
 }
 

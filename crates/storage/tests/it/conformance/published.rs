@@ -3,7 +3,7 @@
 use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, CustomData, Title};
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::tag::Tag;
-use galley_domain::{Actor, ContentPieceId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{Actor, ContentPieceId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_pieces::{self, View};
 use galley_storage::tags::{self, UsedTags};
 use galley_storage::{Error, IdPage, WriteTx, content_piece_revisions, published_pieces};
@@ -49,6 +49,10 @@ pub(super) async fn publish(
     let found = published_pieces::find_all_without_custom_data(tx, workspace, &ids).await?;
     assert_eq!(found.len(), 2);
     assert_eq!(published_pieces::unpublished_in(tx, workspace, group, true, 9).await?, []);
+    let of_pieces = pieces.map(|piece| (workspace, piece.id));
+    assert_eq!(published_pieces::due(tx, NOW, 9).await?, of_pieces);
+    assert_eq!(published_pieces::due(tx, NOW, 1).await?, of_pieces[..1]);
+    assert_eq!(published_pieces::due(tx, Timestamp::from_ms(1), 9).await?, []);
     let current = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     assert_eq!(current.publication, publication);
     content_piece_revisions::mark_published(tx, workspace, first.id, 1).await?;
