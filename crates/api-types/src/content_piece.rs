@@ -164,7 +164,7 @@ impl ReferencedResources {
         self.actor_with_name(actor, !self.hides_emails)
     }
 
-    pub(crate) fn actor_with_name(&self, actor: Actor, shows_name: bool) -> ActorBody<'_> {
+    fn actor_with_name(&self, actor: Actor, shows_name: bool) -> ActorBody<'_> {
         let member = actor.member().and_then(|id| self.members.get(&id));
         ActorBody::new(actor, member.filter(|_| shows_name).map(|member| &**member))
     }
@@ -198,6 +198,7 @@ impl<'a> ContentPieceBody<'a> {
         let actor = |actor: Option<Actor>| {
             actor.map(|actor| referenced.actor_with_name(actor, shows_emails))
         };
+        let publisher = piece.publication.published.map(|published| published.by);
         let tag = |id| referenced.tags.get(id).map(|tag| &**tag);
         let variant = |id| referenced.variants.get(id).map(|key| key.as_str());
         Self {
@@ -226,7 +227,7 @@ impl<'a> ContentPieceBody<'a> {
             updated_at: piece.updated_at,
             created_by: actor(piece.created_by),
             updated_by: actor(piece.updated_by),
-            publication: PublicationBody::new(piece, referenced, shows_emails),
+            publication: PublicationBody::new(piece, actor(publisher)),
             variant: None,
             conversion_warnings: None,
         }

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::Schema;
 
 use crate::actor::ActorBody;
-use crate::content_piece::ReferencedResources;
 use crate::request::{FieldContext, FieldValue, Parsed, body, schema_of};
 use crate::revision::RequestedRevision;
 use crate::schemas;
@@ -41,21 +40,15 @@ pub struct PublicationBody<'a> {
 }
 
 impl<'a> PublicationBody<'a> {
-    /// Creates the representation of a piece's publication. The author has a name if `shows_name`
-    /// is set.
-    pub(crate) fn new(
-        piece: &ContentPiece,
-        referenced: &'a ReferencedResources,
-        shows_name: bool,
-    ) -> Self {
+    /// Creates the representation of a piece's publication by this author.
+    pub(crate) fn new(piece: &ContentPiece, published_by: Option<ActorBody<'a>>) -> Self {
         let publication = &piece.publication;
         let published = publication.published;
         Self {
             state: publication.state(piece.latest_revision()).as_str(),
             revision: published.map(|published| RevisionId::of(piece.id, published.number)),
             published_at: published.map(|published| published.at),
-            published_by: published
-                .map(|published| referenced.actor_with_name(published.by, shows_name)),
+            published_by,
             publish_at: publication.publish_at,
             unpublish_at: publication.unpublish_at,
         }

@@ -95,8 +95,8 @@ bodies! {
         /// Null means no limit.
         content_group_ids: optional GroupLimit,
         /// The view of the content. With `published`, the token reads published pieces alone, at
-        /// their published revision, and its permissions on content can only be to read. The default
-        /// is the view of the requesting token.
+        /// their published revision, and its permissions on content can only be to read. The
+        /// default is the view of the requesting token.
         view: defaulted ContentView = "published",
         /// The extension that the token belongs to.
         extension: optional ExtensionName = "search",

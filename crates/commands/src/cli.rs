@@ -177,8 +177,8 @@ pub enum TokenCommand {
         /// none)
         #[arg(long = "group", value_name = "ID|PATH")]
         groups: Vec<String>,
-        /// Let the token read the content in this view: `published` shows published pieces only, and
-        /// then the default permissions are those to read content
+        /// Let the token read the content in this view: `published` shows published pieces only,
+        /// and then the default permissions are those to read content
         #[arg(long, value_name = "VIEW", default_value = "current", value_parser = parse_view)]
         view: ContentView,
         /// Let the token expire after this many days (default: never)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::ServerLimits;
-use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
+use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ impl<'s> Site<'s> {
         let before = self.received;
         self.received += expected.len();
         let received = self.receiver.wait_for(self.received).await;
-        let mut events: Vec<_> = received.iter().map(|one| one.json()).collect();
+        let mut events: Vec<_> = received.iter().map(ReceivedRequest::json).collect();
         events.sort_by_key(|event| event["sequence"].as_i64());
         let seen: Vec<_> = events[before..].iter().map(kind_and_title).collect();
         assert_eq!(seen, expected);
@@ -400,7 +400,7 @@ async fn schedules_run_once_at_their_times(store: TestStore) {
         (&json!("draft"), &json!(soon), &json!(latest))
     );
     update(&service, &json!({"id": id, "title": "Second"})).await;
-    service.advance_clock(Duration::from_secs(3_600));
+    service.advance_clock(Duration::from_hours(1));
     wait_for_state(&service, &id, "published").await;
     site.sees(&[("Added", "Second")]).await;
     let published = publication(&service, &id).await;
@@ -427,7 +427,7 @@ async fn schedules_run_once_at_their_times(store: TestStore) {
     // A cancelled schedule does not run, although a later one does.
     publish(&service, &json!({"id": id, "at": at(1)})).await;
     publish(&service, &json!({"id": id, "at": null})).await;
-    service.advance_clock(Duration::from_secs(2 * 3_600));
+    service.advance_clock(Duration::from_hours(2));
     wait_for_state(&service, &id, "draft").await;
     site.sees(&[("Removed", "First")]).await;
     let ended = publication(&service, &id).await;

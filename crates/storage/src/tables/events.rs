@@ -47,8 +47,8 @@ pub struct EventWithPaths {
 const UNSIZED_PAGE_LIMIT: i64 = 32;
 
 /// Lists events after a sequence number, with their groups. A longer page ends once its total size
-/// reaches `bytes`. Also returns true if events may have been left out. For the current view, events
-/// of the published one alone are left out.
+/// reaches `bytes`. Also returns true if events may have been left out. For the current view, the
+/// events of the published one are left out.
 pub async fn list_with_paths(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

@@ -175,7 +175,7 @@ fn upper(key: Option<&OrderKey>) -> &str {
 pub struct MovedPieces {
     /// The pieces in their new state.
     pub current: Vec<ContentPiece>,
-    /// Those of them that are published, as the published view has them.
+    /// The published ones among them, as the published view has them.
     pub published: Vec<ContentPiece>,
 }
 

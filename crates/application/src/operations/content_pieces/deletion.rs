@@ -11,7 +11,7 @@ use galley_storage::{WriteTx, content_piece_revisions, content_pieces, trash};
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::content_pieces::publishing::remove_published;
+use crate::operations::content_pieces::published_copy::remove_published;
 use crate::operations::content_pieces::revisions;
 use crate::operations::event;
 use crate::precondition::VersionPrecondition;

@@ -22,7 +22,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_in_fields, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, place_of};
-use crate::operations::content_pieces::publishing::restore_published;
+use crate::operations::content_pieces::published_copy::restore_published;
 use crate::operations::content_pieces::revisions;
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::{event, restored_version};
@@ -149,7 +149,8 @@ pub async fn restore(
         Error::reject_issues(missing_in_fields(&shown, &referenced))?;
     }
     let (tags, members) = (&piece.fields.tags, &piece.fields.members);
-    let actors = [piece.created_by, piece.updated_by].into_iter().flatten();
+    let publisher = piece.publication.published.map(|published| published.by);
+    let actors = [piece.created_by, piece.updated_by, publisher].into_iter().flatten();
     let members = members_and_actors(members, actors);
     let mut referenced = references::find(tx, workspace, tags, &members, &[]).await?;
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;

@@ -7,6 +7,7 @@ mod list;
 mod missing_references;
 mod order_keys;
 mod piece_view;
+mod published_copy;
 mod publishing;
 mod restore_revision;
 mod restore_trashed;

@@ -1,24 +1,14 @@
-//! Publication of pieces: the copy of a revision that the published view shows.
-//!
-//! A change of a piece's group or position, and its deletion, apply to both views at once. So their
-//! operations call [`move_published`] and [`remove_published`].
+//! Publication of pieces.
 
-use galley_api_types::content_piece::ContentPieceBody;
-use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::permission::Resource;
-use galley_domain::publication::{ContentView, Publication, PublishedRevision};
-use galley_domain::revision::PartState;
-use galley_domain::{
-    Actor, ContentPieceId, Permission, RevisionId, Timestamp, VariantId, WorkspaceId,
-};
-use galley_storage::content_piece_revisions::StoredRevision;
-use galley_storage::content_piece_variants::Override;
-use galley_storage::event_append::{self, NewEvent};
+use galley_domain::publication::{Publication, PublishedRevision};
+use galley_domain::{ContentPieceId, Permission, RevisionId, Timestamp};
+use galley_storage::event_append;
 use galley_storage::{
-    Tx, WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
-    ordering, published_pieces,
+    Tx, WriteTx, content_groups, content_piece_revisions, content_pieces, ordering,
+    published_pieces,
 };
 
 use crate::caller::Caller;
@@ -26,13 +16,11 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::content_pieces::in_transaction::StoredPiece;
-use crate::operations::content_pieces::restore_revision::{leave_out_deleted, lock_visible};
-use crate::operations::content_pieces::revision_reads::{
-    existing_variants_changed_after, fields_of, find_revision, part_at,
+use crate::operations::content_pieces::published_copy::{
+    insert_published, piece_event, published_event, record_if_unrecorded, remove_published,
 };
-use crate::operations::content_pieces::revisions;
-use crate::operations::content_pieces::unique_slugs::SlugComparison;
-use crate::operations::event;
+use crate::operations::content_pieces::restore_revision::lock_visible;
+use crate::operations::content_pieces::revision_reads::find_revision;
 use crate::precondition::VersionPrecondition;
 use crate::references;
 use crate::scope::Scope;
@@ -178,122 +166,6 @@ pub(crate) async fn publish_piece(
     Ok(event_append::append(tx, workspace, events, now).await?)
 }
 
-/// Records the first revision of a piece that has none recorded, so that it can be marked.
-async fn record_if_unrecorded(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    piece: &mut ContentPiece,
-) -> Result<(), Error> {
-    if !piece.has_revisions() {
-        revisions::record_first(tx, workspace, piece).await?;
-        piece.revision = Some(1);
-    }
-    Ok(())
-}
-
-/// Publishes a piece that is restored with its publication, without an event in the current view.
-pub(super) async fn restore_published(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    piece: &ContentPiece,
-    path: &GroupPath,
-) -> Result<(), Error> {
-    let publication = &piece.publication;
-    if *publication == Publication::default() {
-        return Ok(());
-    }
-    published_pieces::update_publication(tx, scope.workspace, piece.id, publication).await?;
-    let Some(published) = publication.published else { return Ok(()) };
-    insert_published(tx, scope, piece, published).await?;
-    content_piece_revisions::mark_published(tx, scope.workspace, piece.id, published.number)
-        .await?;
-    let change = ResourceChange::PieceAdded(path.clone());
-    let added = published_event(tx, environment, scope.workspace, piece.id, change).await?;
-    Ok(event_append::append(tx, scope.workspace, [added], environment.now()).await?)
-}
-
-/// Copies a revision of a piece to the published view. Returns true if another one was there.
-async fn insert_published(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    piece: &ContentPiece,
-    published: PublishedRevision,
-) -> Result<bool, Error> {
-    let workspace = scope.workspace;
-    let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
-    let before = published_pieces::find(tx, workspace, piece.id).await?;
-    if let Some(before) = &before {
-        published_pieces::delete(tx, workspace, before).await?;
-    }
-    let state = state_at(tx, scope, piece, published.number).await?;
-    let StateToPublish { mut own, overrides, updated } = state;
-    let content = own.content.take().ok_or_else(Error::not_found)?;
-    let (updated_at, updated_by) = updated.unwrap_or((piece.updated_at, piece.updated_by));
-    let copy = ContentPiece {
-        fields: fields_of(own)?,
-        variants: overrides.iter().map(|(variant, ..)| *variant).collect(),
-        updated_at,
-        updated_by,
-        revision: Some(published.number),
-        publication: Publication { published: Some(published), ..Publication::default() },
-        ..piece.clone()
-    };
-    published_pieces::insert(tx, workspace, &copy, &content, &overrides).await?;
-    slugs.check(tx, scope, piece.id, "revision").await?;
-    Ok(before.is_some())
-}
-
-/// The values of a piece at a revision.
-struct StateToPublish {
-    own: PartState,
-    overrides: Vec<Override>,
-    /// The time and the author of the revision, unless it is the latest one or was removed.
-    updated: Option<(Timestamp, Option<Actor>)>,
-}
-
-/// Returns a piece as it was at a revision. Tags, members and variants that were deleted meanwhile
-/// are left out.
-async fn state_at(
-    tx: &Tx<'_>,
-    scope: &Scope,
-    piece: &ContentPiece,
-    number: i64,
-) -> Result<StateToPublish, Error> {
-    let workspace = scope.workspace;
-    if number == piece.latest_revision() {
-        let content = content_pieces::find_content(tx, workspace, piece.id, None).await?;
-        let own = PartState { fields: piece.fields.clone().into(), content };
-        let overrides = if piece.variants.is_empty() {
-            Vec::new()
-        } else {
-            content_piece_variants::of_piece(tx, workspace, piece.id).await?
-        };
-        return Ok(StateToPublish { own, overrides, updated: None });
-    }
-    let updated = content_piece_revisions::find(tx, workspace, piece.id, number).await?;
-    let updated =
-        updated.map(|StoredRevision { revision, .. }| (revision.created_at, revision.created_by));
-    let part = async |variant: Option<VariantId>| -> Result<PartState, Error> {
-        let mut state = part_at(tx, workspace, piece, variant, number).await?;
-        leave_out_deleted(tx, scope, &mut state).await?;
-        Ok(state)
-    };
-    let own = part(None).await?;
-    let changed = existing_variants_changed_after(tx, workspace, piece.id, number).await?;
-    let mut variants = [piece.variants.as_slice(), &changed].concat();
-    variants.sort_unstable();
-    variants.dedup();
-    let mut overrides = Vec::new();
-    for variant in variants {
-        let state = part(Some(variant)).await?;
-        if state != PartState::default() {
-            overrides.push((variant, state.fields, state.content));
-        }
-    }
-    Ok(StateToPublish { own, overrides, updated })
-}
-
 /// Unpublishes a locked piece. Nothing changes if it is not published.
 pub(crate) async fn unpublish_piece(
     tx: &WriteTx<'_>,
@@ -313,91 +185,4 @@ pub(crate) async fn unpublish_piece(
     let change = ResourceChange::PieceUnpublished(path);
     let unpublished = piece_event(tx, environment, workspace, &piece, change).await?;
     Ok(event_append::append(tx, workspace, [unpublished], environment.now()).await?)
-}
-
-/// Removes a piece from the published view, if it is published.
-pub(super) async fn remove_published(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    piece: &ContentPiece,
-    path: &GroupPath,
-) -> Result<(), Error> {
-    let workspace = scope.workspace;
-    if piece.publication.published.is_none() {
-        return Ok(());
-    }
-    let found = published_pieces::find(tx, workspace, piece.id).await?;
-    let Some(published) = found else { return Ok(()) };
-    let change = ResourceChange::PieceRemoved(path.clone());
-    let removed = piece_event(tx, environment, workspace, &published, change).await?;
-    published_pieces::delete(tx, workspace, &published).await?;
-    let removed = NewEvent { view: ContentView::Published, ..removed };
-    Ok(event_append::append(tx, workspace, [removed], environment.now()).await?)
-}
-
-/// Moves a piece in the published view to its place in the current one, if it is published. `paths`
-/// are those of its groups before and after.
-pub(super) async fn move_published(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    piece: &ContentPiece,
-    (path_before, path): (GroupPath, GroupPath),
-) -> Result<(), Error> {
-    let workspace = scope.workspace;
-    if piece.publication.published.is_none() {
-        return Ok(());
-    }
-    let found = published_pieces::find_for_update(tx, workspace, piece.id).await?;
-    let Some(before) = found else { return Ok(()) };
-    let after = ContentPiece {
-        content_group_id: piece.content_group_id,
-        order: piece.order.clone(),
-        placed_at: piece.placed_at,
-        version: before.version + 1,
-        updated_at: piece.updated_at,
-        updated_by: piece.updated_by,
-        ..before.clone()
-    };
-    published_pieces::update_place(tx, workspace, &before, &after).await?;
-    let data_before =
-        if path_before == path { None } else { Some(event_data(tx, workspace, &before).await?) };
-    let change = ResourceChange::PieceUpdated { before: path_before, after: path };
-    let moved = piece_event(tx, environment, workspace, &after, change).await?;
-    let moved = NewEvent { view: ContentView::Published, data_before, ..moved };
-    Ok(event_append::append(tx, workspace, [moved], environment.now()).await?)
-}
-
-async fn event_data(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    piece: &ContentPiece,
-) -> Result<String, Error> {
-    let referenced = references::of_pieces(tx, workspace, [piece].into_iter()).await?;
-    Ok(ContentPieceBody::event_data(piece, &referenced, None))
-}
-
-async fn piece_event(
-    tx: &Tx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    piece: &ContentPiece,
-    change: ResourceChange,
-) -> Result<NewEvent, Error> {
-    Ok(event(environment, change, event_data(tx, workspace, piece).await?, None))
-}
-
-/// Creates the event of a change that the published view shows.
-async fn published_event(
-    tx: &Tx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    piece: ContentPieceId,
-    change: ResourceChange,
-) -> Result<NewEvent, Error> {
-    let found = published_pieces::find(tx, workspace, piece).await?;
-    let published = found.ok_or_else(Error::not_found)?;
-    let event = piece_event(tx, environment, workspace, &published, change).await?;
-    Ok(NewEvent { view: ContentView::Published, ..event })
 }

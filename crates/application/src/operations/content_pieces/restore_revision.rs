@@ -2,10 +2,10 @@
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::content_piece::{ContentPiece, ContentPieceChange, PieceField};
-use galley_domain::revision::{Origin, PartState, RevisionNote};
+use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId, VariantId};
-use galley_storage::{Tx, WriteTx, content_piece_revisions, content_pieces, ordering, variants};
+use galley_storage::{WriteTx, content_piece_revisions, content_pieces, ordering, variants};
 
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::content_pieces::in_transaction::StoredPiece;
 use crate::operations::content_pieces::revision_reads::{
-    RevisionOfPiece, existing_variants_changed_after, find_revision, latest_part, part_at,
+    RevisionOfPiece, existing_variants_changed_after, find_revision, latest_part,
+    leave_out_deleted, part_at,
 };
 use crate::operations::content_pieces::revisions;
 use crate::operations::content_pieces::unique_slugs::lock_slugs;
@@ -125,25 +126,6 @@ async fn restored_part(
         is_exact: true,
         ..ContentPieceUpdate::of(piece.id)
     }))
-}
-
-/// Removes tags and members that no longer exist.
-pub(super) async fn leave_out_deleted(
-    tx: &Tx<'_>,
-    scope: &Scope,
-    state: &mut PartState,
-) -> Result<(), Error> {
-    let fields = &mut state.fields;
-    let tags = fields.tags.as_deref().unwrap_or_default();
-    let members = fields.members.as_deref().unwrap_or_default();
-    let existing = references::find(tx, scope.workspace, tags, members, &[]).await?;
-    if let Some(tags) = &mut fields.tags {
-        tags.retain(|tag| existing.tags.contains_key(tag));
-    }
-    if let Some(members) = &mut fields.members {
-        members.retain(|member| existing.members.contains_key(member));
-    }
-    Ok(())
 }
 
 /// Finds a piece in the scope, and locks it.

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::custom_data::{CustomDataChange, issues_of_change};
 use crate::operations::content_pieces::in_transaction::{RestoredPiece, StoredPiece, restore};
-use crate::operations::content_pieces::restore_revision::leave_out_deleted;
+use crate::operations::content_pieces::revision_reads::leave_out_deleted;
 use crate::references;
 use crate::scope::Scope;
 

@@ -304,3 +304,22 @@ pub(super) async fn existing_variants_changed_after(
     let is_existing = |id: &VariantId| existing.iter().any(|variant| variant.id == *id);
     Ok(changed.into_iter().filter(is_existing).collect())
 }
+
+/// Removes tags and members that no longer exist.
+pub(super) async fn leave_out_deleted(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    state: &mut PartState,
+) -> Result<(), Error> {
+    let fields = &mut state.fields;
+    let tags = fields.tags.as_deref().unwrap_or_default();
+    let members = fields.members.as_deref().unwrap_or_default();
+    let existing = references::find(tx, scope.workspace, tags, members, &[]).await?;
+    if let Some(tags) = &mut fields.tags {
+        tags.retain(|tag| existing.tags.contains_key(tag));
+    }
+    if let Some(members) = &mut fields.members {
+        members.retain(|member| existing.members.contains_key(member));
+    }
+    Ok(())
+}

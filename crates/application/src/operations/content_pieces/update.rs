@@ -26,7 +26,7 @@ use crate::operations::content_pieces::missing_references::{
     GROUP_NOUN, missing_members, missing_tags, reference_issue, unknown_field,
 };
 use crate::operations::content_pieces::order_keys::{find_reference, new_order_key};
-use crate::operations::content_pieces::publishing::move_published;
+use crate::operations::content_pieces::published_copy::move_published;
 use crate::operations::content_pieces::revisions::{self, PartChange};
 use crate::operations::content_pieces::unique_slugs::SlugComparison;
 use crate::operations::event;
@@ -242,7 +242,8 @@ pub async fn update_in(
     } else {
         content_groups::path(tx, scope.workspace, group).await?
     };
-    let actors = [before.created_by, before.updated_by, Some(scope.author)];
+    let publisher = before.publication.published.map(|published| published.by);
+    let actors = [before.created_by, before.updated_by, publisher, Some(scope.author)];
     let members = members_and_actors(&shown.fields.members, actors.into_iter().flatten());
     let tags = &shown.fields.tags;
     let mut referenced =
@@ -263,7 +264,8 @@ pub async fn update_in(
         None
     };
     let reference = update.reference_id.map(|_| reference);
-    let place = new_order_key(tx, environment, scope, &before, group, reference).await?;
+    let place = new_order_key(tx, environment, scope, &before, group, reference);
+    let place = Box::pin(place).await?;
     if part.changed.is_empty() && place.is_none() {
         if !update.is_autosave {
             let change = part.into_change(update);
