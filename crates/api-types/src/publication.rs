@@ -100,3 +100,8 @@ body! {
         at: optional Timestamp = "2027-02-01T09:00:00+01:00",
     }
 }
+
+body! {
+    /// The content piece to preview.
+    new PieceToPreview of ContentPieceId {}
+}

@@ -151,6 +151,8 @@ body! {
         /// All events to send. If the present `event` is not among them, the first of them takes
         /// its place. A change of `event` alone makes it the only one.
         events: required EventTypes,
+        /// The view, which can't be changed.
+        view: required ContentView = "current",
         /// True removes the group, so that the events of the whole workspace are sent.
         whole_workspace: required bool = false,
         /// True if events are sent without the e-mail addresses of members and the names of

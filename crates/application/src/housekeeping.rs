@@ -7,7 +7,7 @@ use galley_domain::delivery::RETENTION;
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::{
     Database, Error as StorageError, Tx, WriteTx, delivery_queue, event_tickets, events,
-    idempotency, mails, workspaces,
+    idempotency, mails, preview_tokens, workspaces,
 };
 
 use crate::environment::Environment;
@@ -157,6 +157,10 @@ async fn delete_expired_tickets(
         event_tickets::delete_expired(tx, now, ROWS_PER_TRANSACTION).await
     };
     while database.write("event_tickets.delete_expired", delete).await? > 0 {}
+    let delete = async move |tx: &WriteTx<'_>| {
+        preview_tokens::delete_expired(tx, now, ROWS_PER_TRANSACTION).await
+    };
+    while database.write("preview_tokens.delete_expired", delete).await? > 0 {}
     Ok(())
 }
 

@@ -67,6 +67,8 @@ galley_domain::named_enum! {
         SlugTaken = "slug_taken",
         /// The revision is the latest one, whose values are current.
         LatestRevision = "latest_revision",
+        /// The revision is published, or is to be.
+        PublishedRevision = "published_revision",
         /// The resource has changed since it was read.
         PreconditionFailed = "precondition_failed",
         /// The body exceeds its size limit.

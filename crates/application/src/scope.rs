@@ -4,7 +4,7 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::revision::Origin;
-use galley_domain::{Actor, ContentGroupId, Permission, WorkspaceId};
+use galley_domain::{Actor, ContentGroupId, ContentPieceId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{Tx, content_groups as groups};
@@ -22,6 +22,8 @@ pub struct Scope {
     pub workspace: WorkspaceId,
     /// The groups; `None` for all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The only piece that is seen; `None` for all pieces of the groups.
+    pub piece: Option<ContentPieceId>,
     /// The view of the content.
     pub view: ContentView,
     /// True if the e-mail addresses of members and the names of actors are hidden.
@@ -40,6 +42,7 @@ impl Scope {
         Self {
             workspace,
             content_groups: None,
+            piece: None,
             view: ContentView::Current,
             hides_emails: false,
             sees_pieces: true,
@@ -53,6 +56,7 @@ impl Scope {
         Self {
             workspace: token.workspace,
             content_groups: token.content_groups.clone(),
+            piece: token.preview_of,
             view: token.view,
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
             sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),

@@ -21,7 +21,10 @@ impl TokenUse {
     /// Records that a token is used now, in a task, so that its request is not delayed.
     pub fn record(&self, database: &Database, token: &Authentication, now: Timestamp) {
         let recent = |at: Timestamp| now.ms() - at.ms() < RECORD_INTERVAL_MS;
-        if token.last_used_at.is_some_and(recent) || !self.is_due(token.token, now, recent) {
+        if token.preview_of.is_some()
+            || token.last_used_at.is_some_and(recent)
+            || !self.is_due(token.token, now, recent)
+        {
             return;
         }
         let (database, workspace, id) = (database.clone(), token.workspace, token.token);

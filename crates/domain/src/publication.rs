@@ -61,10 +61,4 @@ impl Publication {
             Some(_) => PublicationState::Changed,
         }
     }
-
-    /// Returns the publication without its schedule.
-    #[must_use]
-    pub fn without_schedule(self) -> Self {
-        Self { published: self.published, ..Self::default() }
-    }
 }

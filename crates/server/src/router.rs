@@ -74,6 +74,7 @@ fn table() -> Endpoints<App> {
         content_pieces::revisions::restore,
         content_pieces::publishing::publish,
         content_pieces::publishing::unpublish,
+        content_pieces::publishing::preview,
         content_pieces::revisions::delete,
         content_pieces::diff::handle,
         content_pieces::sources::list,

@@ -1,12 +1,16 @@
 //! Publication of all pieces of a group.
 
+use std::collections::BTreeSet;
+
 use galley_domain::ContentGroupId;
 use galley_storage::{self as storage, Tx, WriteTx, content_groups, ordering, published_pieces};
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::content_groups::{self as groups, GroupView};
-use crate::operations::content_pieces::{READ_PERMISSION, publish_piece, unknown_field};
+use crate::operations::content_pieces::{
+    READ_PERMISSION, lock_slugs, lock_variants, publish_piece, unknown_field,
+};
 use crate::rejection::{Reason, Rejection};
 
 /// The pieces of a group to publish.
@@ -53,14 +57,23 @@ pub async fn publish_group(
         let (own, scope, batch) = (own.clone(), own.scope(), batch.to_vec());
         let publish = async move |tx: &WriteTx<'_>| {
             ordering::lock(tx, scope.workspace).await?;
+            // All pieces are locked before the slugs, as other changes lock in this order, too.
+            let mut pieces = Vec::with_capacity(batch.len());
             for &id in &batch {
-                let found =
-                    storage::content_pieces::find_for_update(tx, scope.workspace, id).await?;
+                lock_variants(tx, &scope, id, None).await?;
+                let found = storage::content_pieces::find_for_update(tx, scope.workspace, id);
                 // A piece may have been deleted or moved meanwhile.
-                let Some((piece, path)) = found else { continue };
-                if scope.contains(&path) && path.contains(group) {
-                    publish_piece(tx, own.environment(), &scope, &piece, None).await?;
+                let Some((piece, path)) = found.await? else { continue };
+                let is_in_group =
+                    piece.content_group_id == group || subtree && path.contains(group);
+                if scope.contains(&path) && is_in_group {
+                    pieces.push(piece);
                 }
+            }
+            let groups: BTreeSet<_> = pieces.iter().map(|piece| piece.content_group_id).collect();
+            lock_slugs(tx, &scope, &groups.into_iter().collect::<Vec<_>>()).await?;
+            for piece in &pieces {
+                publish_piece(tx, own.environment(), &scope, piece, None).await?;
             }
             Ok::<_, Error>(())
         };

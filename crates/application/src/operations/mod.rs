@@ -15,6 +15,7 @@ pub mod import_sources;
 pub mod invite_revocation;
 pub mod invites;
 pub mod members;
+pub mod previews;
 pub mod profile;
 pub mod roles;
 pub mod scheduled_publishing;

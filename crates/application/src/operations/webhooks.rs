@@ -178,6 +178,11 @@ async fn update_in(
     let mut webhook = before.clone();
     webhook.url = change.url.clone().unwrap_or(webhook.url);
     let has_new_url = webhook.url != before.url;
+    if change.view.is_some_and(|view| view != before.view) {
+        let message = "can't be changed, as pending deliveries have events of the former view";
+        let invalid = Invalid::new("immutable_field", message);
+        return Err(Rejection::of_field("view", &invalid).into());
+    }
     webhook.hides_emails =
         hides_emails(change.hides_emails, before.hides_emails, has_new_url, actor)?;
     webhook.name = change.name.clone().unwrap_or(webhook.name);

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use walkdir::WalkDir;
 
 use super::format::{self};
-use super::revisions::{self, PartStates};
+use super::revisions::{self, NUMBER_LIMIT, PartStates};
 use super::sanitize::{FILE_SIZE_LIMIT, description, references, sanitized_override, tree};
 use crate::export::folder;
 
@@ -134,13 +134,13 @@ pub(super) fn sanitized(
     };
     let states = PartStates::of(&piece, &content, &overrides);
     let revisions = revisions::read(bundle, piece.id, states)?;
-    piece.revision = Some(revisions.last().map_or(0, |latest| latest.revision.number));
     let published = publication.published.map(|published| published.number);
-    let numbers = published.into_iter().chain(publication.publish_revision);
-    for number in numbers {
-        if !(1..=piece.latest_revision()).contains(&number) {
-            return Err(format!(": publication: the piece has no revision {number}"));
-        }
+    let published = published.into_iter().chain(publication.publish_revision);
+    if let Some(number) = published.clone().find(|number| !(1..NUMBER_LIMIT).contains(number)) {
+        return Err(format!(": publication: the revision {number} can't exist"));
     }
+    // The bundle lacks the revisions of deleted variants. A published one may be the latest.
+    let latest = revisions.last().map(|latest| latest.revision.number);
+    piece.revision = Some(published.chain(latest).max().unwrap_or(0));
     Ok(BundledPiece { piece, content, overrides, revisions, sources })
 }

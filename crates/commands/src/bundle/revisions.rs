@@ -23,7 +23,7 @@ const FILE_SIZE: usize = 8 << 20;
 
 /// The limit on the number of a revision. It leaves room for as many later changes, as identifiers
 /// have 48 bits of it.
-const NUMBER_LIMIT: i64 = 1 << 40;
+pub(super) const NUMBER_LIMIT: i64 = 1 << 40;
 
 /// The number of revisions in one read.
 const PAGE: i64 = 16;

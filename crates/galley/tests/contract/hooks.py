@@ -206,6 +206,10 @@ def is_inexpressible(case, issue):
         or code == "invalid_reference"
         or (case.method == "PUT" and path == ["metadata", "contentGroupId"] and code == "required")
         or (case.method == "PUT" and path == ["wholeWorkspace"] and code == "conflict")
+        # Fields that exclude one another, or are required without another one.
+        or (case.path == "/content-pieces/publish" and code in ("conflict", "required"))
+        or (case.path == "/tokens" and path == ["permissions"] and code == "conflict")
+        or (case.path == "/webhooks" and path in (["event"], ["events"]) and code == "conflict")
         # A link to an id that is null in the response.
         or (case.method.upper() == "GET" and code == "required" and path == ["id"] and not query.get("id"))
         # The present.

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use galley_application::operations::events;
-use galley_application::{Caller, Error, Rejection, StalenessBound};
+use galley_application::{Caller, Error, Reason, Rejection, StalenessBound};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
 use galley_storage::tokens::Authentication;
 
 use crate::app::App;
@@ -28,6 +29,9 @@ use crate::resources::request_memory::RequestReservation;
 pub(crate) trait RequiredPermission: Send {
     /// The permissions, of which one is enough. If there are none, any token is enough.
     const PERMISSIONS: &'static [Permission];
+
+    /// True if a preview token is enough, too.
+    const ALLOWS_PREVIEW: bool = false;
 }
 
 macro_rules! permissions {
@@ -68,6 +72,15 @@ permissions! {
     WritePublishing = write Publishing;
 }
 
+/// The permission to read pieces, or a preview token.
+#[derive(Debug)]
+pub(crate) struct PreviewContentPieces;
+
+impl RequiredPermission for PreviewContentPieces {
+    const PERMISSIONS: &'static [Permission] = ReadContentPieces::PERMISSIONS;
+    const ALLOWS_PREVIEW: bool = true;
+}
+
 /// No permission: any token is enough, or the permission depends on the request.
 #[derive(Debug)]
 pub(crate) struct AnyToken;
@@ -86,6 +99,9 @@ impl RequiredPermission for ReadEvents {
 
 /// The detail of the rejection of an access token.
 const UNKNOWN_TOKEN: &str = "the access token is unknown, was revoked, or has expired";
+
+/// The detail of the rejection of a preview token.
+const PREVIEW_ONLY: &str = "a preview token only gets and lists its content piece";
 
 /// The holder of a valid token with permission `P`.
 #[derive(Debug)]
@@ -129,6 +145,9 @@ impl<P: RequiredPermission> Actor<P> {
         unknown: &str,
     ) -> Result<Self, Problem> {
         let authentication = admit(parts, app, found, unknown)?;
+        if authentication.preview_of.is_some() && !P::ALLOWS_PREVIEW {
+            return Err(Rejection::new(Reason::InsufficientPermissions, PREVIEW_ONLY).into());
+        }
         if !authentication.permissions.allows_one_of(P::PERMISSIONS) {
             return Err(Rejection::insufficient_permissions(P::PERMISSIONS).into());
         }
@@ -186,7 +205,7 @@ fn admit(
             app.token_use().record(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
             if let Some(staleness) = parts.extensions.get::<StalenessBound>()
-                && found.content_groups.is_some()
+                && (found.content_groups.is_some() || found.view == ContentView::Published)
             {
                 staleness.forbid_stale();
             }

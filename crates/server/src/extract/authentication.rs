@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use galley_application::operations::previews;
 use galley_domain::access_token::{AccessToken, TokenHash};
 use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Error, Generation, Tx};
@@ -21,7 +22,10 @@ pub(crate) async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authen
         return Ok(Some(cached));
     }
     let version = database.data_version();
-    let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
+    let read = async move |tx: &Tx<'_>| match tokens::find_by_hash(tx, &hash).await? {
+        Some(found) => Ok(Some(found)),
+        None => previews::find_authentication(tx, &hash).await,
+    };
     let found = database.read_row::<_, Error, _>("tokens.find_by_hash", read).await?;
     let found = found.map(Arc::new);
     if let Some(found) = &found {
@@ -30,12 +34,19 @@ pub(crate) async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authen
     Ok(found)
 }
 
-/// Returns the token with this hash from the database, and the generation of its workspace.
+/// Returns the token with this hash from the database, and the generation of its workspace. A
+/// preview token has none, so its responses are not cached.
 pub(crate) async fn find_with_generation(
     app: &App,
     hash: TokenHash,
-) -> Result<Option<(Arc<Authentication>, Generation)>, Error> {
-    let read = async move |tx: &Tx<'_>| tokens::find_by_hash_with_generation(tx, &hash).await;
+) -> Result<Option<(Arc<Authentication>, Option<Generation>)>, Error> {
+    let read = async move |tx: &Tx<'_>| {
+        if let Some((found, generation)) = tokens::find_by_hash_with_generation(tx, &hash).await? {
+            return Ok(Some((found, Some(generation))));
+        }
+        let preview = previews::find_authentication(tx, &hash).await?;
+        Ok(preview.map(|preview| (preview, None)))
+    };
     let name = "tokens.find_by_hash_with_generation";
     let found = app.database().read_row::<_, Error, _>(name, read).await?;
     Ok(found.map(|(authentication, generation)| (Arc::new(authentication), generation)))

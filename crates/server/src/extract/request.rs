@@ -41,7 +41,11 @@ pub(crate) async fn finish<B>(
     }
 }
 
-async fn parse<B: RequestBody>(caller: &Caller, mut fields: Fields) -> Result<(B::Id, B), Error> {
+/// Returns the resource's id and the parsed body.
+pub(crate) async fn parse<B: RequestBody>(
+    caller: &Caller,
+    mut fields: Fields,
+) -> Result<(B::Id, B), Error> {
     let (id, body) = (B::Id::parse_id(&mut fields), B::parse(&mut fields));
     let both = id.and_then(|id| body.map(|body| (id, body)));
     let (id, body) = finish(caller, fields, both).await?;

@@ -56,7 +56,7 @@ async fn look_up_by_generation(app: &App, request: &mut Request, route: usize) -
     let found = authentication::find_with_generation(app, key.token).await;
     let now = app.environment().now();
     let mut pending = None;
-    if let Ok(Some((authentication, generation))) = &found {
+    if let Ok(Some((authentication, Some(generation)))) = &found {
         if authentication.expires_at.is_none_or(|end| end > now)
             && let Some(cached) = app.response_cache().get(&key)
             && cached.has_generation(*generation)

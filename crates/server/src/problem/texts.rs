@@ -163,6 +163,9 @@ texts! {
     LatestRevision, CONFLICT, "The revision is the latest one",
         "The values of the latest revision of a piece, and of each of its variants, are current.",
         "Change the piece first, or delete it.";
+    PublishedRevision, CONFLICT, "The revision is published",
+        "The published view shows the values of the revision, or is going to at a scheduled time.",
+        "Unpublish the piece first, or publish another revision.";
     SlugTaken, CONFLICT, "Another piece has this slug",
         "A group with `uniqueSlugs` contains the piece, directly or below it, and another piece \
          there has the same slug. Or the group can't get unique slugs, as its pieces have \

@@ -164,6 +164,9 @@ async fn a_site_sees_what_is_published_and_nothing_else(store: TestStore) {
     let restored = service.post("/content-pieces/undelete", &json!({"id": id})).await;
     assert_eq!(restored.status, 204, "{}", restored.body);
     site.sees(&[("Added", "First")]).await;
+    let published = publication(&service, &id).await["revision"].as_str().unwrap().to_owned();
+    let path = format!("/content-pieces/revision?id={id}&revision={published}");
+    service.delete(&path).await.assert_problem(409, "published_revision", &[]);
     assert_eq!(publication(&service, &id).await["state"], "changed");
 
     let unpublished = service.post("/content-pieces/unpublish", &json!({"id": id})).await;
@@ -492,4 +495,77 @@ async fn edits_of_drafts_leave_cached_responses_of_the_published_view_valid(stor
     }
     let list = service.send_as(&site, Method::GET, &paths[1], None).await.body;
     assert_eq!(list, json!([]));
+}
+
+#[on_both_engines]
+async fn a_preview_token_reads_the_draft_of_one_piece_for_an_hour(store: TestStore) {
+    let service = start(store).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    let id = service.create("/content-pieces", &service.piece("post")).await;
+    let other = service.create("/content-pieces", &service.piece("other")).await;
+    publish(&service, &json!({"id": id})).await;
+    update(&service, &json!({"id": id, "title": "Draft"})).await;
+    update(&service, &json!({"id": id, "variant": "de", "title": "Entwurf"})).await;
+    let editor = service.token("contentPieces:write tags:write", None).await;
+    let preview = async |token: &str| {
+        let body = json!({"id": id});
+        let made =
+            service.send_as(token, Method::POST, "/content-pieces/preview", Some(&body)).await;
+        assert_eq!((made.status.as_u16(), made.header("cache-control")), (200, "no-store"));
+        made.body["token"].as_str().unwrap().to_owned()
+    };
+    let token = preview(&editor).await;
+    let get = async |path: &str| service.send_as(&token, Method::GET, path, None).await;
+    for (path, title) in [
+        (format!("/content-pieces?id={id}"), "Draft"),
+        (format!("/content-pieces?id={id}&variant=de"), "Entwurf"),
+        ("/content-pieces/list".to_owned(), "Draft"),
+        ("/content-pieces/list?slug=post&variant=de".to_owned(), "Entwurf"),
+        (format!("/content-pieces/list?ids={other},{id}"), "Draft"),
+    ] {
+        // Some of these are served by the response cache.
+        for _ in 0..3 {
+            let found = get(&path).await;
+            assert_eq!(found.status, 200, "{path}: {}", found.body);
+            let pieces = found.body.as_array().cloned().unwrap_or(vec![found.body.clone()]);
+            let titles: Vec<_> = pieces.iter().map(|piece| &piece["title"]).collect();
+            assert_eq!(titles, [title], "{path}");
+        }
+    }
+    for path in
+        [format!("/content-pieces/list?ids={other}"), "/content-pieces/list?slug=other".to_owned()]
+    {
+        assert_eq!(get(&path).await.body, json!([]), "{path}");
+    }
+    let hidden = get(&format!("/content-pieces?id={other}")).await;
+    let absent = get("/content-pieces?id=cp_00000000000000000000000000").await;
+    assert_eq!((hidden.status.as_u16(), &hidden.body["detail"]), (404, &absent.body["detail"]));
+    let change = json!({"id": id, "title": "Changed"});
+    for (method, path, body) in [
+        (Method::GET, format!("/content-pieces/revisions?id={id}"), None),
+        (Method::GET, "/events".to_owned(), None),
+        (Method::GET, "/tags/list".to_owned(), None),
+        (Method::GET, "/workspace-memberships/list-workspaces".to_owned(), None),
+        (Method::POST, "/content-pieces/preview".to_owned(), Some(json!({"id": id}))),
+        (Method::POST, "/events/ticket".to_owned(), None),
+        (Method::PUT, "/content-pieces".to_owned(), Some(change)),
+    ] {
+        let rejected = service.send_as(&token, method, &path, body.as_ref()).await;
+        assert_eq!(rejected.status, 403, "{path}: {}", rejected.body);
+    }
+    update(&service, &json!({"id": id, "title": "Edited"})).await;
+    assert_eq!(get(&format!("/content-pieces?id={id}")).await.body["title"], "Edited");
+
+    // It ends with the right of its creator, and after an hour.
+    let revoked = preview(&editor).await;
+    let path = format!("/tokens?id={}", service.token_id(&editor).await);
+    let read = format!("/content-pieces?id={id}");
+    let status = async |token: &str| service.send_as(token, Method::GET, &read, None).await.status;
+    assert_eq!(status(&revoked).await, 200);
+    assert_eq!(service.delete(&path).await.status, 204);
+    assert_eq!(status(&revoked).await, 401);
+    let lasting = preview(&service.home.token).await;
+    assert_eq!(status(&lasting).await, 200);
+    service.advance_clock(Duration::from_hours(1));
+    assert_eq!(status(&lasting).await, 401);
 }

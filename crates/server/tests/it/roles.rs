@@ -27,7 +27,8 @@ async fn a_workspace_starts_with_three_roles(store: TestStore) {
             "webhooks:write",
             "tokens:write",
             "profile:write",
-            "trash:write"
+            "trash:write",
+            "publishing:write"
         ])
     );
     let editor = &list.body[1]["permissions"];
@@ -41,7 +42,8 @@ async fn a_workspace_starts_with_three_roles(store: TestStore) {
             "roles:read",
             "workspaceMemberships:read",
             "workspace:read",
-            "profile:write"
+            "profile:write",
+            "publishing:write"
         ])
     );
     let viewer = &list.body[2]["permissions"];

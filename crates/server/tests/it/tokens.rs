@@ -24,7 +24,7 @@ async fn a_token_is_shown_once_and_works(store: TestStore) {
     assert_eq!(
         shown.body,
         json!({"id": id, "name": "Build", "description": "Reads.",
-        "permissions": ["tags:read"], "contentGroupIds": null, "extension": null,
+        "permissions": ["tags:read"], "contentGroupIds": null, "view": "current", "extension": null,
         "expiresAt": null, "lastUsedAt": null, "createdAt": created})
     );
     let everything = service.workspace_state().await.to_string();

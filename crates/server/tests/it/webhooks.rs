@@ -56,7 +56,7 @@ async fn webhooks_are_created_updated_and_deleted(store: TestStore) {
     assert_eq!(made.header("location"), format!("/webhooks?id={id}"));
     let path = format!("/webhooks?id={id}");
     let mut expected = json!({"id": id, "url": URL, "name": "Build", "description": "Builds.",
-        "event": "contentPieceAdded", "events": ["contentPieceAdded"], "wholeWorkspace": false, "hidesEmails": false,
+        "event": "contentPieceAdded", "events": ["contentPieceAdded"], "wholeWorkspace": false, "view": "current", "hidesEmails": false,
         "metadata": {"contentGroupId": group}, "extension": false,
         "enabled": true, "disabledReason": null, "failingSince": null, "droppedDeliveries": 0});
     assert_eq!(service.get(&path).await.body, expected);

@@ -22,6 +22,7 @@ pub mod order_key_spread;
 pub mod ordering;
 mod paging;
 mod piece_tables;
+pub mod preview_tokens;
 pub mod published_pieces;
 mod revision_undo;
 pub mod roles;

@@ -40,6 +40,12 @@ pub async fn find_for_update(
     find(tx, workspace, id).await
 }
 
+/// Leaves the group of a write that deletes a published piece. The write may have to wait for its
+/// row, and the other writes of the group would wait, too.
+pub fn leave_write_group(tx: &WriteTx<'_>) -> Result<()> {
+    tx.leave_group()
+}
+
 /// Finds published pieces, without their custom data, in any order.
 pub async fn find_all_without_custom_data(
     tx: &Tx<'_>,

@@ -5,7 +5,8 @@ use galley_domain::publication::ContentView;
 use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
 use galley_domain::{
-    ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+    WorkspaceMemberId,
 };
 
 use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, params, read_row};
@@ -38,6 +39,8 @@ pub struct Authentication {
     pub expires_at: Option<Timestamp>,
     /// The stored time of its last use.
     pub last_used_at: Option<Timestamp>,
+    /// The piece that a preview token reads, and nothing else.
+    pub preview_of: Option<ContentPieceId>,
 }
 
 impl Authentication {
@@ -47,6 +50,7 @@ impl Authentication {
         self.permissions == self.role_permissions
             && self.content_groups.is_none()
             && self.view == ContentView::Current
+            && self.preview_of.is_none()
             && self.extension.is_none()
     }
 }
@@ -111,7 +115,8 @@ const OF_TOKEN: &str = "FROM tokens t
 fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
     let mut found = read_row!(row, 0 => Authentication {
         token, workspace, user, member, base_type, role_permissions, permissions, content_groups,
-        extension, expires_at, last_used_at, view,
+        extension, expires_at, last_used_at, view;
+        preview_of: None
     });
     found.permissions = found.permissions.intersection(found.role_permissions);
     Ok(found)

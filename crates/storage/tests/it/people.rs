@@ -8,13 +8,14 @@ use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId, WebhookId,
-    WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId,
+    WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::event_tickets::{self, EventTicket};
 use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, FailingMail, MailOutcome, QueuedMail};
 use galley_storage::members::{self, Member};
+use galley_storage::preview_tokens::{self, PreviewToken};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
 use galley_storage::webhooks::{self, VisibleWebhooks, WebhookListQuery};
@@ -418,7 +419,15 @@ async fn the_tickets(
     assert_eq!(event_tickets::delete_expired(tx, NOW, 10).await?, 0);
     assert_eq!(event_tickets::delete_expired(tx, LATER, 10).await?, 1);
     event_tickets::insert(tx, &[1; 32], &ticket).await?;
+    let preview =
+        PreviewToken { workspace, token, piece: ContentPieceId::new(1), expires_at: LATER };
+    preview_tokens::insert(tx, &[4; 32], &preview).await?;
+    assert_eq!(preview_tokens::find(tx, &[4; 32]).await?.as_ref(), Some(&preview));
+    assert_eq!(preview_tokens::delete_expired(tx, NOW, 10).await?, 0);
+    assert_eq!(preview_tokens::delete_expired(tx, LATER, 10).await?, 1);
+    preview_tokens::insert(tx, &[4; 32], &preview).await?;
     assert!(tokens::delete(tx, workspace, token).await?);
+    assert_eq!(preview_tokens::find(tx, &[4; 32]).await?, None, "it ends with its creator");
     assert_eq!(event_tickets::find(tx, &[1; 32]).await?, None, "it ends with its token");
     Ok(())
 }

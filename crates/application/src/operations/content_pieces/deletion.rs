@@ -7,7 +7,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_storage::event_append::{self, NewEvent};
-use galley_storage::{WriteTx, content_piece_revisions, content_pieces, trash};
+use galley_storage::{WriteTx, content_piece_revisions, content_pieces, published_pieces, trash};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -33,6 +33,9 @@ pub async fn delete_in(
         return Err(Error::not_found());
     }
     expected.check_version(piece.version)?;
+    if piece.publication.published.is_some() {
+        published_pieces::leave_write_group(tx)?;
+    }
     let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
     let removed = removal_event(environment, &piece, &referenced, path.clone());
     let now = environment.now();

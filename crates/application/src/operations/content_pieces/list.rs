@@ -102,13 +102,16 @@ async fn list_in(
     request: &PieceListRequest,
 ) -> Result<PiecePage, Error> {
     let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
-    if request.matches_none {
+    let of_piece = scope.piece.map(|piece| vec![piece]);
+    let is_outside = |ids: &Vec<_>| scope.piece.is_some_and(|piece| !ids.contains(&piece));
+    if request.matches_none || request.filters.ids.as_ref().is_some_and(is_outside) {
         return Ok(PiecePage::empty(request));
     }
     let variant = variant.map(|variant| variant.id);
     let view = View { of: scope.view, variant, ..request.view };
     let mut filters =
         PieceFilters { within: scope.content_groups.clone(), ..request.filters.clone() };
+    filters.ids = of_piece.or(filters.ids);
     if let Some(name) = &request.overridden_variant {
         let Some(found) = storage::variants::find_named(tx, scope.workspace, name).await? else {
             return Ok(PiecePage::empty(request));

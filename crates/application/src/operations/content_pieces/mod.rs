@@ -34,7 +34,7 @@ pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 pub use piece_view::PieceView;
 pub use publishing::{PublicationRequest, publish, unpublish};
-pub(crate) use publishing::{READ_PERMISSION, publish_piece, unpublish_piece};
+pub(crate) use publishing::{READ_PERMISSION, lock_variants, publish_piece, unpublish_piece};
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };
@@ -180,6 +180,9 @@ pub async fn get(
     view: View,
 ) -> Result<PieceView, Error> {
     let (scope, service) = (caller.scope(), caller.service().clone());
+    if scope.piece.is_some_and(|piece| piece != id) {
+        return Err(Error::not_found());
+    }
     let state = StateBeforeRead::of(service.database(), scope.workspace);
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;

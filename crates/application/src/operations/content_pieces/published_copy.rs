@@ -9,7 +9,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::revision::PartState;
-use galley_domain::{Actor, ContentPieceId, Timestamp, VariantId, WorkspaceId};
+use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
 use galley_storage::event_append::{self, NewEvent};
@@ -77,9 +77,14 @@ pub(super) async fn insert_published(
         published_pieces::delete(tx, workspace, before).await?;
     }
     let state = state_at(tx, scope, piece, published.number).await?;
-    let StateToPublish { mut own, overrides, updated } = state;
+    let (mut own, overrides) = state;
     let content = own.content.take().ok_or_else(Error::not_found)?;
-    let (updated_at, updated_by) = updated.unwrap_or((piece.updated_at, piece.updated_by));
+    let revision = content_piece_revisions::find(tx, workspace, piece.id, published.number).await?;
+    // A purged revision has no row.
+    let (updated_at, updated_by) = revision
+        .map_or((piece.updated_at, piece.updated_by), |StoredRevision { revision, .. }| {
+            (revision.created_at, revision.created_by)
+        });
     let copy = ContentPiece {
         fields: fields_of(own)?,
         variants: overrides.iter().map(|(variant, ..)| *variant).collect(),
@@ -94,14 +99,6 @@ pub(super) async fn insert_published(
     Ok(before.is_some())
 }
 
-/// The values of a piece at a revision.
-struct StateToPublish {
-    own: PartState,
-    overrides: Vec<Override>,
-    /// The time and the author of the revision, unless it is the latest one or was removed.
-    updated: Option<(Timestamp, Option<Actor>)>,
-}
-
 /// Returns a piece as it was at a revision. Tags, members and variants that were deleted meanwhile
 /// are left out.
 async fn state_at(
@@ -109,7 +106,7 @@ async fn state_at(
     scope: &Scope,
     piece: &ContentPiece,
     number: i64,
-) -> Result<StateToPublish, Error> {
+) -> Result<(PartState, Vec<Override>), Error> {
     let workspace = scope.workspace;
     if number == piece.latest_revision() {
         let content = content_pieces::find_content(tx, workspace, piece.id, None).await?;
@@ -119,11 +116,8 @@ async fn state_at(
         } else {
             content_piece_variants::of_piece(tx, workspace, piece.id).await?
         };
-        return Ok(StateToPublish { own, overrides, updated: None });
+        return Ok((own, overrides));
     }
-    let updated = content_piece_revisions::find(tx, workspace, piece.id, number).await?;
-    let updated =
-        updated.map(|StoredRevision { revision, .. }| (revision.created_at, revision.created_by));
     let part = async |variant: Option<VariantId>| -> Result<PartState, Error> {
         let mut state = part_at(tx, workspace, piece, variant, number).await?;
         leave_out_deleted(tx, scope, &mut state).await?;
@@ -141,7 +135,7 @@ async fn state_at(
             overrides.push((variant, state.fields, state.content));
         }
     }
-    Ok(StateToPublish { own, overrides, updated })
+    Ok((own, overrides))
 }
 
 /// Removes a piece from the published view, if it is published.
@@ -185,8 +179,6 @@ pub(super) async fn move_published(
         order: piece.order.clone(),
         placed_at: piece.placed_at,
         version: before.version + 1,
-        updated_at: piece.updated_at,
-        updated_by: piece.updated_by,
         ..before.clone()
     };
     published_pieces::update_place(tx, workspace, &before, &after).await?;

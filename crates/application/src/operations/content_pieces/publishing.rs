@@ -4,11 +4,12 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::permission::Resource;
 use galley_domain::publication::{Publication, PublishedRevision};
+use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Permission, RevisionId, Timestamp};
 use galley_storage::event_append;
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_revisions, content_pieces, ordering,
-    published_pieces,
+    published_pieces, variants,
 };
 
 use crate::caller::Caller;
@@ -20,7 +21,9 @@ use crate::operations::content_pieces::published_copy::{
     insert_published, piece_event, published_event, record_if_unrecorded, remove_published,
 };
 use crate::operations::content_pieces::restore_revision::lock_visible;
-use crate::operations::content_pieces::revision_reads::find_revision;
+use crate::operations::content_pieces::revision_reads::{
+    existing_variants_changed_after, find_revision,
+};
 use crate::precondition::VersionPrecondition;
 use crate::references;
 use crate::scope::Scope;
@@ -94,6 +97,8 @@ async fn publish_in(
     let workspace = scope.workspace;
     // The published slug is compared with others, and this lock comes before that of the piece.
     ordering::lock(tx, workspace).await?;
+    let number = request.revision.and_then(|revision| revision.number_in(request.id));
+    lock_variants(tx, scope, request.id, number).await?;
     let mut piece = lock_visible(tx, scope, request.id).await?;
     let number = match request.revision {
         Some(id) => Some(find_revision(tx, workspace, &piece, id).await?.revision.number),
@@ -118,6 +123,28 @@ async fn publish_in(
         publish_piece(tx, environment, scope, &piece, number).await?;
     }
     stored(tx, scope, piece.id).await
+}
+
+/// Locks the variants that the publication of a revision refers to: `number`, or the latest one. The
+/// deletion of a variant locks it before its pieces, too.
+pub(crate) async fn lock_variants(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: ContentPieceId,
+    number: Option<i64>,
+) -> Result<(), Error> {
+    let workspace = scope.workspace;
+    let found = content_pieces::find(tx, workspace, id).await?;
+    let mut variants = found.map(|piece| piece.variants).unwrap_or_default();
+    if let Some(number) = number {
+        variants.extend(existing_variants_changed_after(tx, workspace, id, number).await?);
+    }
+    variants.sort_unstable();
+    variants.dedup();
+    for variant in variants {
+        variants::find_named_for_override(tx, workspace, &VariantRef::Id(variant)).await?;
+    }
+    Ok(())
 }
 
 /// Returns a piece with the resources that it refers to.

@@ -42,6 +42,18 @@ pub async fn purge_revision(
             let detail = "the values of the revision are current: change or delete the piece";
             return Err(Rejection::new(Reason::LatestRevision, detail).into());
         }
+        let publication = &piece.publication;
+        let published = publication.published.map(|published| published.number);
+        for shown in [published, publication.publish_revision].into_iter().flatten() {
+            // The published state has the last change of each part.
+            let before = Some(shown + 1);
+            let last = content_piece_revisions::list_of_part(tx, workspace, id, part, before, 1);
+            if last.await?.first().is_some_and(|last| last.revision.number == number) {
+                let detail = "the values of the revision are published, or are to be: publish \
+                              another revision, or unpublish the piece";
+                return Err(Rejection::new(Reason::PublishedRevision, detail).into());
+            }
+        }
         let removed = BTreeSet::from([number]);
         merge(tx, workspace, &piece, part, &removed).await?;
         Ok(content_piece_revisions::delete(tx, workspace, piece.id, &removed).await?)

@@ -17,7 +17,7 @@ use galley_storage::content_piece_list::{Position, Sort, SortKey};
 use galley_storage::content_pieces::size as viewed_size;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::actor::ReadContentPieces;
+use crate::extract::actor::PreviewContentPieces;
 use crate::extract::pagination::{self, PageRequest};
 use crate::extract::query::RequestedId;
 use crate::resources::overload;
@@ -130,7 +130,7 @@ enum SortSchema {
 )]
 pub(crate) async fn handle(
     State(app): State<App>,
-    actor: Actor<ReadContentPieces>,
+    actor: Actor<PreviewContentPieces>,
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {

@@ -19,7 +19,7 @@ use galley_application::operations::{self, content_pieces};
 use galley_domain::ContentPieceId;
 use utoipa::IntoParams;
 
-use crate::extract::actor::{ReadContentPieces, WriteContentPieces};
+use crate::extract::actor::{PreviewContentPieces, WriteContentPieces};
 use crate::extract::query::RequestedId;
 use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::prelude::*;
@@ -46,7 +46,7 @@ const PATH: &str = "/content-pieces";
 )]
 pub(crate) async fn get(
     State(app): State<App>,
-    actor: Actor<ReadContentPieces>,
+    actor: Actor<PreviewContentPieces>,
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {

@@ -1,17 +1,24 @@
-//! `/content-pieces/publish` and `/content-pieces/unpublish`.
+//! `/content-pieces/publish`, `/content-pieces/unpublish` and `/content-pieces/preview`.
 
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_api_types::content_piece::ContentPieceBody;
-use galley_api_types::publication::{PieceToUnpublish, PiecesToPublish, RequestedPiece};
+use galley_api_types::publication::{
+    PieceToPreview, PieceToUnpublish, PiecesToPublish, RequestedPiece,
+};
 use galley_api_types::revision::RequestedRevision;
 use galley_application::operations::bulk_publishing::{self, BulkPublication};
 use galley_application::operations::content_pieces::{self, PublicationRequest, StoredPiece};
+use galley_application::operations::previews::{self, IssuedPreview};
 use galley_application::{Error, Rejection};
-use galley_domain::Invalid;
+use galley_domain::{Invalid, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::actor::WritePublishing;
+use crate::extract::actor::{ReadContentPieces, WritePublishing};
+use crate::extract::body::JsonBody;
+use crate::extract::request;
 use crate::routes::prelude::*;
 
 /// The published content piece, or the content group whose pieces were published.
@@ -132,4 +139,41 @@ pub(crate) async fn unpublish(
     let unpublished =
         content_pieces::unpublish(actor.caller(), id, at, expected, request, respond).await?;
     Ok(created::respond(unpublished))
+}
+
+/// A preview token.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Preview)]
+#[serde(rename_all = "camelCase")]
+struct PreviewBody<'a> {
+    /// The token, to be sent as an access token.
+    #[schema(example = "galley_0000000000000000000000000000000000000000000000000")]
+    token: &'a str,
+    /// The time at which it expires.
+    #[schema(value_type = schemas::Time)]
+    expires_at: Timestamp,
+}
+
+/// Create a preview token
+///
+/// The token gets and lists one content piece with its variants as they are in the current view,
+/// and nothing else. It expires after an hour. At each request it has at most the rights of the
+/// token that created it, and it ends with that.
+#[utoipa::path(
+    post, path = "/content-pieces/preview", operation_id = "createPreview",
+    request_body = PieceToPreview,
+    responses(
+        (status = 200, body = PreviewBody<'_>),
+        (status = 404, description = "not_found"),
+    ),
+)]
+pub(crate) async fn preview(
+    actor: Actor<ReadContentPieces>,
+    JsonBody { fields, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let (id, PieceToPreview {}) = request::parse(actor.caller(), fields).await?;
+    let IssuedPreview { token, expires_at } = previews::issue(actor.caller(), id).await?;
+    let mut response = response::ok(&PreviewBody { token: token.reveal(), expires_at });
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
 }

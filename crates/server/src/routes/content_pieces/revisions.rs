@@ -115,14 +115,15 @@ pub(crate) async fn update(
 /// Delete a revision
 ///
 /// Deletes the revision for good. Later revisions of other variants then show the values before it.
-/// The latest revision of the piece and of each variant is rejected, as its values are current.
+/// The latest revision of the piece and of each variant is rejected, as its values are current, and
+/// so is the published one.
 #[utoipa::path(
     delete, path = "/content-pieces/revision", operation_id = "deleteRevision",
     params(
         ("id" = schemas::ContentPieceId, Query),
         ("revision" = schemas::RevisionId, Query),
     ),
-    responses((status = 409, description = "latest_revision")),
+    responses((status = 409, description = "latest_revision, published_revision")),
 )]
 pub(crate) async fn delete(
     actor: Actor<WriteTrash>,

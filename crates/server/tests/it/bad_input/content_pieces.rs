@@ -123,6 +123,11 @@ const OTHERS: &str = r#"
         {"contentGroupId":"$group","at":"2027-01-01"} -> at
         {"contentGroupId":"$group","revision":null} -> revision
         {"contentGroupId":"$group","unpublishAt":null} -> unpublishAt
+    POST /content-pieces/preview
+        {} -> id
+        {"id":[]} -> id
+        {"id":"x"} -> 404 not_found
+        {"id":"$tag"} -> 404 not_found
     POST /content-pieces/unpublish
         {} -> id
         {"id":7,"at":7} -> id at

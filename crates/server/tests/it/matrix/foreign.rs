@@ -62,6 +62,7 @@ POST /content-pieces/publish {"id":"$piece","at":null}
 POST /content-pieces/publish {"id":"$own_piece","revision":"$revision"}
 POST /content-pieces/publish {"contentGroupId":"$group"}
 POST /content-pieces/unpublish {"id":"$piece"}
+POST /content-pieces/preview {"id":"$piece"}
 POST /content-pieces/unpublish {"id":"$piece","at":"2027-01-01"}
 POST /content-pieces/restore {"id":"$own_piece","revision":"$revision"}
 GET /content-pieces/list?variant=$variant

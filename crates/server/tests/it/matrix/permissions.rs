@@ -27,6 +27,7 @@ const ROWS: &str = "
     POST   /content-pieces/restore               contentPieces:write        204 204 404 204 404
     POST   /content-pieces/publish               publishing:write           204 403 404 204 404
     POST   /content-pieces/unpublish             publishing:write           204 403 404 204 404
+    POST   /content-pieces/preview               contentPieces:read         200 200 404 200 404
     GET    /content-pieces/trash                 contentPieces:read         200 200 200 200 200
     POST   /content-pieces/undelete              contentPieces:write        204 204 404 204 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
@@ -93,11 +94,12 @@ const FEED: &[&str] = &[
 
 /// The reads that are 404 in the published view: of a piece that is not published, of a tag that no
 /// published piece has, and of what only editors see.
-const HIDDEN_FROM_SITES: [&str; 8] = [
+const HIDDEN_FROM_SITES: [&str; 9] = [
     "/content-pieces",
     "/content-pieces/revisions",
     "/content-pieces/revision",
     "/content-pieces/diff",
+    "/content-pieces/preview",
     "/content-pieces/trash",
     "/content-pieces/sources",
     "/content-groups/schema/violations",
@@ -268,7 +270,8 @@ impl Matrix {
 
     async fn check_clients(&mut self, method: &str, route: &str, kept: &TargetRequest) {
         let row = row(method, route);
-        let is_hidden = method == "GET" && HIDDEN_FROM_SITES.contains(&route);
+        let is_read = method == "GET" || route.ends_with("/preview");
+        let is_hidden = is_read && HIDDEN_FROM_SITES.contains(&route);
         for (who, token, status) in self.expected(&row, is_hidden).await {
             let changes = status < 400 && method != "GET";
             let fresh = if changes { self.target(method, route).await } else { kept.clone() };

@@ -156,7 +156,10 @@ async fn target_on_other_resource(
             | "/content-pieces/diff"
             | "/content-pieces/restore",
         ) => target_on_revision(service, method, route, name).await,
-        (_, "/content-pieces/publish" | "/content-pieces/unpublish") => {
+        (
+            _,
+            "/content-pieces/publish" | "/content-pieces/unpublish" | "/content-pieces/preview",
+        ) => {
             let piece = bodies(service, "/content-pieces", name).unwrap().create;
             let id = service.create("/content-pieces", &piece).await;
             TargetRequest::with_body(route, json!({"id": id}))

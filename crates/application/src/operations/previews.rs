@@ -1,0 +1,74 @@
+//! Previews: tokens with which a site shows one piece as it is in the current view.
+
+use std::time::Duration;
+
+use galley_domain::access_token::{AccessToken, TokenHash};
+use galley_domain::permission::Resource;
+use galley_domain::publication::ContentView;
+use galley_domain::{ContentPieceId, Permission, PermissionSet, Timestamp};
+use galley_storage::content_pieces::{self, View};
+use galley_storage::preview_tokens::{self, PreviewToken};
+use galley_storage::tokens::{self, Authentication};
+use galley_storage::{Error as StorageError, Tx, WriteTx};
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::rejection::Rejection;
+
+/// The time after its creation at which a preview token expires.
+const LIFETIME: Duration = Duration::from_hours(1);
+
+/// A new preview token. It has the format of an access token.
+#[derive(Debug)]
+pub struct IssuedPreview {
+    /// The text of the token.
+    pub token: AccessToken,
+    /// The time at which it expires.
+    pub expires_at: Timestamp,
+}
+
+/// Creates a token that reads a piece of the caller's scope and nothing else, with the caller's
+/// rights at each request.
+pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview, Error> {
+    let (environment, scope) = (caller.environment(), caller.scope());
+    let token = environment.new_access_token();
+    let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
+    let expires_at = Timestamp::from_ms(environment.now().ms() + lifetime);
+    let (hash, own) = (token.hash(), caller.token().token);
+    let insert = async move |tx: &WriteTx<'_>| {
+        scope.require_current_view()?;
+        let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
+        let found =
+            content_pieces::find_visible(tx, workspace, id, within, View::default()).await?;
+        found.ok_or_else(Error::not_found)?;
+        // The token may have been revoked since the authentication.
+        if tokens::find(tx, workspace, own).await?.is_none() {
+            return Err(Rejection::unauthorized("the access token was revoked").into());
+        }
+        let preview = PreviewToken { workspace, token: own, piece: id, expires_at };
+        Ok(preview_tokens::insert(tx, &hash, &preview).await?)
+    };
+    caller.write("previews.create", insert).await?;
+    Ok(IssuedPreview { token, expires_at })
+}
+
+/// Finds the authentication of a preview token, expired or not: that of its creator, limited to
+/// reading the piece.
+pub async fn find_authentication(
+    tx: &Tx<'_>,
+    hash: &TokenHash,
+) -> Result<Option<Authentication>, StorageError> {
+    let Some(preview) = preview_tokens::find(tx, hash).await? else { return Ok(None) };
+    let found = tokens::find_authentication(tx, preview.workspace, preview.token).await?;
+    // The creator may have been limited to the published view since.
+    let found = found.filter(|creator| creator.view == ContentView::Current);
+    let read: PermissionSet = [Permission::read(Resource::ContentPieces)].into_iter().collect();
+    Ok(found.map(|creator| Authentication {
+        permissions: creator.permissions.intersection(read),
+        expires_at: Some(
+            creator.expires_at.map_or(preview.expires_at, |end| end.min(preview.expires_at)),
+        ),
+        preview_of: Some(preview.piece),
+        ..creator
+    }))
+}
