@@ -19,8 +19,8 @@ use crate::service::Service;
 /// The limit on pieces of one round.
 const DUE_MAX: i64 = 100;
 
-/// Publishes and unpublishes the pieces that are due, each step in its own transaction. Returns true
-/// if more may be due.
+/// Publishes and unpublishes the pieces that are due, each step in its own transaction. Returns
+/// true if more may be due.
 pub async fn run_due(service: &Service) -> Result<bool, Error> {
     let (database, environment) = (service.database(), service.environment());
     let now = environment.now();

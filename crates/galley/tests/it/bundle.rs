@@ -132,8 +132,8 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
 }
 
-/// Publishes the second piece with pending edits and the third one with an edit of a variant that is
-/// deleted afterwards, and schedules the publication of the fourth one.
+/// Publishes the second piece with pending edits, and the third one with an edit of a variant that
+/// is deleted afterwards. Schedules the publication of the fourth one.
 async fn publish(program: &Program) {
     let pieces = program.get("/content-pieces/list").await;
     let italian = create(program, "/variants", json!({"key": "it", "label": "Italian"})).await;

@@ -448,7 +448,8 @@ impl OperationContext<'_> {
             &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],
         );
         when(facts.token, &[Reason::Unauthorized, Reason::UnknownParameter]);
-        when(!facts.permissions.is_empty(), &[Reason::InsufficientPermissions]);
+        // Few routes accept preview tokens.
+        when(facts.token, &[Reason::InsufficientPermissions]);
         when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);
         when(

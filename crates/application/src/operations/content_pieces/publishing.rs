@@ -125,8 +125,8 @@ async fn publish_in(
     stored(tx, scope, piece.id).await
 }
 
-/// Locks the variants that the publication of a revision refers to: `number`, or the latest one. The
-/// deletion of a variant locks it before its pieces, too.
+/// Locks the variants that the publication of a revision refers to: `number`, or the latest one.
+/// The deletion of a variant locks it before its pieces, too.
 pub(crate) async fn lock_variants(
     tx: &WriteTx<'_>,
     scope: &Scope,

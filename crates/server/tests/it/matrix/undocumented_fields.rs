@@ -110,6 +110,10 @@ async fn fields_outside_a_requests_schema_are_ignored(store: TestStore) {
                 answer = send(&body).await;
             }
             assert!(answer.status.is_success(), "{method} {target:?}: {answer:?}");
+            if route == "/content-pieces/preview" {
+                let expires_at = answer.body.as_object_mut().unwrap().remove("expiresAt");
+                assert!(expires_at.is_some(), "{answer:?}");
+            }
             answers.push(without_volatile_fields(&answer, &format!("n{number}")));
         }
         if let [without, with] = &answers[..] {
