@@ -117,7 +117,8 @@ async fn each_operation_needs_its_described_permission(store: TestStore) {
         }
         // These change no resource.
         let reads = operation.method == Method::GET
-            || ["/content-pieces/convert", "/content-pieces/preview", "/events/ticket"].contains(&&*path);
+            || ["/content-pieces/convert", "/content-pieces/preview", "/events/ticket"]
+                .contains(&&*path);
         let access = if reads { ":read" } else { ":write" };
         assert!(permissions.iter().all(|it| it.ends_with(access)), "{path}");
         let about = operation.described["description"].as_str().unwrap_or_default();
