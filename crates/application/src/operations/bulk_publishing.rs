@@ -57,10 +57,12 @@ pub async fn publish_group(
         let (own, scope, batch) = (own.clone(), own.scope(), batch.to_vec());
         let publish = async move |tx: &WriteTx<'_>| {
             ordering::lock(tx, scope.workspace).await?;
-            // All pieces are locked before the slugs, as other changes lock in this order, too.
-            let mut pieces = Vec::with_capacity(batch.len());
+            // Variants are locked first, then pieces, then slugs, as by other changes.
             for &id in &batch {
                 lock_variants(tx, &scope, id, None).await?;
+            }
+            let mut pieces = Vec::with_capacity(batch.len());
+            for &id in &batch {
                 let found = storage::content_pieces::find_for_update(tx, scope.workspace, id);
                 // A piece may have been deleted or moved meanwhile.
                 let Some((piece, path)) = found.await? else { continue };

@@ -369,15 +369,15 @@ async fn tokens_of_the_published_view_read_only_and_see_no_drafts(store: TestSto
     assert_eq!(service.post("/webhooks", &other).await.status, 400);
 }
 
-/// Waits until the publication of a piece has this state.
-async fn wait_for_state(service: &Service, id: &str, state: &str) {
+/// Waits until a field of a piece's publication has this value.
+async fn wait_for(service: &Service, id: &str, field: &str, value: &str) {
     for _ in 0..1_500 {
-        if publication(service, id).await["state"] == state {
+        if publication(service, id).await[field] == value {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("the piece never was {state}: {}", publication(service, id).await);
+    panic!("{field} never was {value}: {}", publication(service, id).await);
 }
 
 #[on_both_engines]
@@ -404,7 +404,7 @@ async fn schedules_run_once_at_their_times(store: TestStore) {
     );
     update(&service, &json!({"id": id, "title": "Second"})).await;
     service.advance_clock(Duration::from_hours(1));
-    wait_for_state(&service, &id, "published").await;
+    wait_for(&service, &id, "state", "published").await;
     site.sees(&[("Added", "Second")]).await;
     let published = publication(&service, &id).await;
     assert_eq!(published["publishedBy"]["type"], "system");
@@ -418,20 +418,14 @@ async fn schedules_run_once_at_their_times(store: TestStore) {
     update(&service, &json!({"id": id, "title": "Third"})).await;
     let first = revision_ids(&service, &id).await.remove(0);
     publish(&service, &json!({"id": id, "revision": first, "at": at(0)})).await;
-    wait_for_state(&service, &id, "changed").await;
-    for _ in 0..1_500 {
-        if publication(&service, &id).await["revision"] == first {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_for(&service, &id, "revision", &first).await;
     site.sees(&[("Updated", "First")]).await;
 
     // A cancelled schedule does not run, although a later one does.
     publish(&service, &json!({"id": id, "at": at(1)})).await;
     publish(&service, &json!({"id": id, "at": null})).await;
     service.advance_clock(Duration::from_hours(2));
-    wait_for_state(&service, &id, "draft").await;
+    wait_for(&service, &id, "state", "draft").await;
     site.sees(&[("Removed", "First")]).await;
     let ended = publication(&service, &id).await;
     assert_eq!((&ended["publishAt"], &ended["unpublishAt"]), (&Value::Null, &Value::Null));

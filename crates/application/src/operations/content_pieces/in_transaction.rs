@@ -10,7 +10,7 @@ use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
 use galley_storage::event_append;
 use galley_storage::{
-    WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
+    Tx, WriteTx, content_groups, content_piece_revisions, content_piece_variants, content_pieces,
     ordering, variants,
 };
 
@@ -195,6 +195,20 @@ pub struct StoredPiece {
 }
 
 impl StoredPiece {
+    /// Finds a piece with the resources that it refers to.
+    pub(super) async fn find(
+        tx: &Tx<'_>,
+        scope: &Scope,
+        id: ContentPieceId,
+    ) -> Result<Self, Error> {
+        let found = content_pieces::find(tx, scope.workspace, id).await?;
+        let piece = found.ok_or_else(Error::not_found)?;
+        let of_piece = [&piece].into_iter();
+        let mut referenced = references::of_pieces(tx, scope.workspace, of_piece).await?;
+        referenced.hides_emails = scope.hides_emails;
+        Ok(Self { piece, referenced })
+    }
+
     /// Returns the representation that GET responds with.
     pub fn body(&self) -> ContentPieceBody<'_> {
         let description = self.piece.fields.description.as_ref().map(Description::as_str);

@@ -9,7 +9,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::revision::PartState;
-use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
+use galley_domain::{VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
 use galley_storage::event_append::{self, NewEvent};
@@ -55,29 +55,28 @@ pub(super) async fn restore_published(
     }
     published_pieces::update_publication(tx, scope.workspace, piece.id, publication).await?;
     let Some(published) = publication.published else { return Ok(()) };
-    insert_published(tx, scope, piece, published).await?;
+    let copy = insert_published(tx, scope, piece, published).await?;
     content_piece_revisions::mark_published(tx, scope.workspace, piece.id, published.number)
         .await?;
     let change = ResourceChange::PieceAdded(path.clone());
-    let added = published_event(tx, environment, scope.workspace, piece.id, change).await?;
+    let added = published_event(tx, environment, scope.workspace, &copy, change).await?;
     Ok(event_append::append(tx, scope.workspace, [added], environment.now()).await?)
 }
 
-/// Copies a revision of a piece to the published view. Returns true if another one was there.
+/// Copies a revision of a piece to the published view, in place of another one. Returns the copy.
 pub(super) async fn insert_published(
     tx: &WriteTx<'_>,
     scope: &Scope,
     piece: &ContentPiece,
     published: PublishedRevision,
-) -> Result<bool, Error> {
+) -> Result<ContentPiece, Error> {
     let workspace = scope.workspace;
     let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
     let before = published_pieces::find(tx, workspace, piece.id).await?;
     if let Some(before) = &before {
         published_pieces::delete(tx, workspace, before).await?;
     }
-    let state = state_at(tx, scope, piece, published.number).await?;
-    let (mut own, overrides) = state;
+    let (mut own, overrides) = state_at(tx, scope, piece, published.number).await?;
     let content = own.content.take().ok_or_else(Error::not_found)?;
     let revision = content_piece_revisions::find(tx, workspace, piece.id, published.number).await?;
     // A purged revision has no row.
@@ -96,7 +95,7 @@ pub(super) async fn insert_published(
     };
     published_pieces::insert(tx, workspace, &copy, &content, &overrides).await?;
     slugs.check(tx, scope, piece.id, "revision").await?;
-    Ok(before.is_some())
+    Ok(copy)
 }
 
 /// Returns a piece as it was at a revision. Tags, members and variants that were deleted meanwhile
@@ -153,9 +152,8 @@ pub(super) async fn remove_published(
     let found = published_pieces::find(tx, workspace, piece.id).await?;
     let Some(published) = found else { return Ok(()) };
     let change = ResourceChange::PieceRemoved(path.clone());
-    let removed = piece_event(tx, environment, workspace, &published, change).await?;
+    let removed = published_event(tx, environment, workspace, &published, change).await?;
     published_pieces::delete(tx, workspace, &published).await?;
-    let removed = NewEvent { view: ContentView::Published, ..removed };
     Ok(event_append::append(tx, workspace, [removed], environment.now()).await?)
 }
 
@@ -185,8 +183,8 @@ pub(super) async fn move_published(
     let data_before =
         if path_before == path { None } else { Some(event_data(tx, workspace, &before).await?) };
     let change = ResourceChange::PieceUpdated { before: path_before, after: path };
-    let moved = piece_event(tx, environment, workspace, &after, change).await?;
-    let moved = NewEvent { view: ContentView::Published, data_before, ..moved };
+    let moved = published_event(tx, environment, workspace, &after, change).await?;
+    let moved = NewEvent { data_before, ..moved };
     Ok(event_append::append(tx, workspace, [moved], environment.now()).await?)
 }
 
@@ -209,16 +207,14 @@ pub(super) async fn piece_event(
     Ok(event(environment, change, event_data(tx, workspace, piece).await?, None))
 }
 
-/// Creates the event of a change that the published view shows.
+/// Creates the event of a change that the published view shows, with the copy of the piece.
 pub(super) async fn published_event(
     tx: &Tx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,
-    piece: ContentPieceId,
+    copy: &ContentPiece,
     change: ResourceChange,
 ) -> Result<NewEvent, Error> {
-    let found = published_pieces::find(tx, workspace, piece).await?;
-    let published = found.ok_or_else(Error::not_found)?;
-    let event = piece_event(tx, environment, workspace, &published, change).await?;
+    let event = piece_event(tx, environment, workspace, copy, change).await?;
     Ok(NewEvent { view: ContentView::Published, ..event })
 }

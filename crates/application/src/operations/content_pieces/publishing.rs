@@ -8,8 +8,8 @@ use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Permission, RevisionId, Timestamp};
 use galley_storage::event_append;
 use galley_storage::{
-    Tx, WriteTx, content_groups, content_piece_revisions, content_pieces, ordering,
-    published_pieces, variants,
+    WriteTx, content_groups, content_piece_revisions, content_pieces, ordering, published_pieces,
+    variants,
 };
 
 use crate::caller::Caller;
@@ -25,7 +25,6 @@ use crate::operations::content_pieces::revision_reads::{
     existing_variants_changed_after, find_revision,
 };
 use crate::precondition::VersionPrecondition;
-use crate::references;
 use crate::scope::Scope;
 
 /// The permission that publications require besides their own, as they may return the piece.
@@ -38,7 +37,7 @@ pub struct PublicationRequest {
     pub id: ContentPieceId,
     /// The revision; `None` for the latest one.
     pub revision: Option<RevisionId>,
-    /// The time of the publication: `None` for now, `Some(None)` to cancel the schedule.
+    /// The scheduled time: `None` publishes at once, `Some(None)` cancels the schedule.
     pub at: Option<Option<Timestamp>>,
     /// The time at which the piece is unpublished. `Some(None)` cancels that.
     pub unpublish_at: Option<Option<Timestamp>>,
@@ -60,7 +59,7 @@ pub async fn publish(
     idempotency::create(caller, "content_pieces.publish", request, None, publish, respond).await
 }
 
-/// Unpublishes a piece at a time: `None` for now, `Some(None)` to cancel the schedule.
+/// Unpublishes a piece: at once without `at`, or at that time. `Some(None)` cancels the schedule.
 pub async fn unpublish(
     caller: &Caller,
     id: ContentPieceId,
@@ -82,7 +81,7 @@ pub async fn unpublish(
             }
             None => unpublish_piece(tx, &environment, &scope, &piece).await?,
         }
-        stored(tx, &scope, id).await
+        StoredPiece::find(tx, &scope, id).await
     };
     idempotency::create(caller, "content_pieces.unpublish", request, None, unpublish, respond).await
 }
@@ -109,12 +108,12 @@ async fn publish_in(
     if let Some(at) = request.at {
         publication.publish_at = at;
         publication.publish_revision = at.and(number);
+        if let Some(number) = publication.publish_revision {
+            record_if_unrecorded(tx, workspace, &mut piece).await?;
+            content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
+        }
     }
     publication.unpublish_at = request.unpublish_at.unwrap_or(publication.unpublish_at);
-    if let Some(number) = publication.publish_revision {
-        record_if_unrecorded(tx, workspace, &mut piece).await?;
-        content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
-    }
     if publication != piece.publication {
         published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
         piece.publication = publication;
@@ -122,7 +121,7 @@ async fn publish_in(
     if request.at.is_none() {
         publish_piece(tx, environment, scope, &piece, number).await?;
     }
-    stored(tx, scope, piece.id).await
+    StoredPiece::find(tx, scope, piece.id).await
 }
 
 /// Locks the variants that the publication of a revision refers to: `number`, or the latest one.
@@ -147,16 +146,6 @@ pub(crate) async fn lock_variants(
     Ok(())
 }
 
-/// Returns a piece with the resources that it refers to.
-async fn stored(tx: &Tx<'_>, scope: &Scope, id: ContentPieceId) -> Result<StoredPiece, Error> {
-    let found = content_pieces::find(tx, scope.workspace, id).await?;
-    let piece = found.ok_or_else(Error::not_found)?;
-    let of_piece = [&piece].into_iter();
-    let mut referenced = references::of_pieces(tx, scope.workspace, of_piece).await?;
-    referenced.hides_emails = scope.hides_emails;
-    Ok(StoredPiece { piece, referenced })
-}
-
 /// Publishes a revision of a locked piece: `number`, or the latest one. Nothing changes if it is
 /// published already.
 pub(crate) async fn publish_piece(
@@ -175,7 +164,8 @@ pub(crate) async fn publish_piece(
     record_if_unrecorded(tx, workspace, &mut piece).await?;
     let now = environment.now();
     let published = PublishedRevision { number, at: now, by: scope.author };
-    let was_published = insert_published(tx, scope, &piece, published).await?;
+    let was_published = piece.publication.published.is_some();
+    let copy = insert_published(tx, scope, &piece, published).await?;
     content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
     piece.publication.published = Some(published);
     published_pieces::update_publication(tx, workspace, piece.id, &piece.publication).await?;
@@ -188,7 +178,7 @@ pub(crate) async fn publish_piece(
     let events = [
         piece_event(tx, environment, workspace, &piece, ResourceChange::PiecePublished(path))
             .await?,
-        published_event(tx, environment, workspace, piece.id, change).await?,
+        published_event(tx, environment, workspace, &copy, change).await?,
     ];
     Ok(event_append::append(tx, workspace, events, now).await?)
 }

@@ -76,11 +76,7 @@ async fn restore_in(
             Box::pin(update_in(tx, environment, scope, &update, &any)).await?;
         }
     }
-    let restored = content_pieces::find(tx, workspace, piece.id).await?;
-    let piece = restored.ok_or_else(Error::not_found)?;
-    let mut referenced = references::of_pieces(tx, workspace, [&piece].into_iter()).await?;
-    referenced.hides_emails = scope.hides_emails;
-    Ok(StoredPiece { piece, referenced })
+    StoredPiece::find(tx, scope, piece.id).await
 }
 
 /// Locks the variants that the restoration changes, before the piece, as the deletion of a variant

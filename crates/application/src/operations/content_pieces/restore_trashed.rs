@@ -5,14 +5,13 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::trash::TrashedId;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::trash::{self, TrashedPiece};
-use galley_storage::{WriteTx, content_pieces, import_sources, ordering, variants};
+use galley_storage::{WriteTx, import_sources, ordering, variants};
 
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::custom_data::{CustomDataChange, issues_of_change};
 use crate::operations::content_pieces::in_transaction::{RestoredPiece, StoredPiece, restore};
 use crate::operations::content_pieces::revision_reads::leave_out_deleted;
-use crate::references;
 use crate::scope::Scope;
 
 /// Restores a piece of an entry of the trash: to its former position, or to the end of `group`.
@@ -66,8 +65,5 @@ pub(crate) async fn restore_from_trash(
     for source in &sources {
         import_sources::save(tx, workspace, source).await?;
     }
-    let piece = content_pieces::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
-    let mut referenced = references::of_pieces(tx, workspace, [&piece].into_iter()).await?;
-    referenced.hides_emails = scope.hides_emails;
-    Ok(StoredPiece { piece, referenced })
+    StoredPiece::find(tx, scope, id).await
 }
