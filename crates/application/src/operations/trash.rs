@@ -136,7 +136,9 @@ async fn undelete_in(
             }
             content_pieces::lock_slugs(tx, scope, &ids).await?;
             lock(tx, workspace, id).await?;
-            for piece in trash::pieces(tx, workspace, id).await? {
+            // The last piece comes first. A piece whose position is taken is placed after that
+            // position, and then stays before the later pieces of the entry.
+            for piece in trash::pieces(tx, workspace, id).await?.into_iter().rev() {
                 Box::pin(content_pieces::restore_from_trash(
                     tx,
                     environment,

@@ -207,6 +207,23 @@ async fn a_group_and_its_contents_are_one_entry_and_come_back_as_a_whole(store: 
 }
 
 #[on_both_engines]
+async fn a_restored_group_keeps_its_order_if_another_piece_has_a_position_of_it(store: TestStore) {
+    let service = Service::start(store).await;
+    let group = service.create("/content-groups", &json!({"name": "Serial"})).await;
+    for number in 0..4 {
+        service.create("/content-pieces", &piece_in(&group, &format!("part-{number}"))).await;
+    }
+    delete(&service, &format!("/content-groups?id={group}&recursive=true")).await;
+    // The first piece of an empty workspace always gets the same position.
+    service.create("/content-pieces", &piece_in(&service.home.group, "other")).await;
+    assert_eq!(undelete(&service, &group).await.status, 204);
+    let list = service.get("/content-pieces/list").await.body;
+    let slugs: Vec<_> =
+        list.as_array().unwrap().iter().map(|piece| piece["slug"].as_str().unwrap()).collect();
+    assert_eq!(slugs, ["other", "part-0", "part-1", "part-2", "part-3"]);
+}
+
+#[on_both_engines]
 async fn what_was_deleted_meanwhile_is_left_out(store: TestStore) {
     let service = Service::start(store).await;
     let german = service.create("/variants", &json!({"key": "de", "label": "German"})).await;

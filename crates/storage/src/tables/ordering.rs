@@ -88,10 +88,15 @@ pub async fn next(
     tx.find(sql, params![workspace, order], read).await
 }
 
-/// Returns true if a piece of the workspace has this key.
-pub async fn is_taken(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<bool> {
-    let sql = "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND order_key = ?2 LIMIT 1";
-    tx.exists(sql, params![workspace, order]).await
+/// Returns the piece of the workspace that has this key.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<Option<OrderedPiece>> {
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
+        WHERE workspace_id = ?1 AND order_key = ?2";
+    tx.find(sql, params![workspace, order], read).await
 }
 
 /// Returns the last piece of the workspace before `order`.

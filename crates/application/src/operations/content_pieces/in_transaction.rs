@@ -156,8 +156,8 @@ pub async fn restore(
     Error::reject_issues(missing_in_fields(&piece.fields, &referenced))?;
     let version = restored_version(environment).max(piece.version + 1);
     let mut piece = ContentPiece { version, ..piece.clone() };
-    if ordering::is_taken(tx, workspace, &piece.order).await? {
-        piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
+    if let Some(place) = ordering::find(tx, workspace, &piece.order).await? {
+        piece.order = ordering::after(tx, workspace, &place, environment.random()).await?;
     }
     ordering::note_if_long(tx, workspace, &piece.order).await?;
     let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;

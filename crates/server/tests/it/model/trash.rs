@@ -74,19 +74,17 @@ impl WorkspaceModel<'_> {
         }
         // Lists have the order of the creation.
         self.groups.sort_by(|one, other| one.id.cmp(&other.id));
-        for (key, mut piece) in entry.pieces {
+        // The last piece is restored first. One whose position is taken is placed after it.
+        for (key, mut piece) in entry.pieces.into_iter().rev() {
             let moves = piece.id == entry.id && target.as_ref() != Some(&piece.group);
             if moves {
                 piece.group = target.clone().expect("a piece has a group");
             }
             self.leave_out_deleted(&mut piece);
             piece.authors[1].clone_from(&self.token_id);
-            let is_last = moves || keys.values().any(|other| *other == key);
             let place = self.pieces.iter().position(|other| keys[&other.id] > key);
-            let place = place.filter(|_| !is_last).unwrap_or(self.pieces.len());
-            // A later piece of the entry compares with this one.
-            let own = if is_last { "~".to_owned() } else { key };
-            keys.insert(piece.id.clone(), own);
+            let place = place.filter(|_| !moves).unwrap_or(self.pieces.len());
+            keys.insert(piece.id.clone(), key);
             let (id, path) = (piece.id.clone(), self.path(&piece.group));
             let is_published = piece.published.is_some();
             self.pieces.insert(place, piece);

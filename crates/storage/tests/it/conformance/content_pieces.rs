@@ -129,8 +129,9 @@ async fn insert_last(
     let last = ordering::last(tx, workspace).await?.expect("there are pieces");
     assert_eq!(last.id, second.id);
     assert_eq!(ordering::next(tx, workspace, &first.order).await?, Some(last.clone()));
-    assert!(ordering::is_taken(tx, workspace, &first.order).await?);
-    assert!(!ordering::is_taken(tx, workspace, &OrderKey::from_stored("zzzzz")).await?);
+    let found = ordering::find(tx, workspace, &first.order).await?;
+    assert_eq!(found.map(|place| place.id), Some(first.id));
+    assert!(ordering::find(tx, workspace, &OrderKey::from_stored("zzzzz")).await?.is_none());
     assert_eq!(ordering::previous(tx, workspace, &second.order).await?, Some(place.clone()));
     let in_group = ordering::next_in_group(tx, workspace, open.group, None).await?;
     assert_eq!(in_group, Some(place.clone()));
