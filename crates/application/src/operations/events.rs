@@ -6,7 +6,7 @@ use galley_api_types::event_envelope::{EventJson, without_emails};
 use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
-use galley_domain::{ContentGroupId, Permission};
+use galley_domain::{ContentGroupId, Permission, Timestamp, TokenId, WorkspaceId};
 use galley_storage::Tx;
 use galley_storage::events::{self, EventWithPaths};
 use galley_storage::tokens::{self, Authentication};
@@ -100,16 +100,37 @@ pub async fn follow(
     let (workspace, token) = (reader.workspace, reader.token);
     let now = service.environment().now();
     let read = async move |tx: &Tx<'_>| {
-        let found = tokens::find_authentication(tx, workspace, token).await?;
-        let reader = found.filter(|reader| {
-            reader.expires_at.is_none_or(|end| end > now)
-                && reader.permissions.allows_one_of(READ_PERMISSIONS)
-        });
-        let Some(reader) = reader else { return Ok(None) };
-        let page = self::read(tx, &reader, after, max, bytes).await?;
-        Ok::<_, Error>(Some((reader, page)))
+        let mut reader = find_reader(tx, workspace, token, now).await?;
+        loop {
+            let Some(current) = reader else { return Ok(None) };
+            let page = self::read(tx, &current, after, max, bytes).await?;
+            if page.seen.is_empty() {
+                return Ok::<_, Error>(Some((current, page)));
+            }
+            // On PostgreSQL each statement sees the latest commits. So the rights may have changed
+            // before one of the events.
+            reader = find_reader(tx, workspace, token, now).await?;
+            if reader.as_ref() == Some(&current) {
+                return Ok(Some((current, page)));
+            }
+        }
     };
     service.database().read("events.stream", read).await
+}
+
+/// Returns the token of a stream as it is now, if it may still read events.
+async fn find_reader(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    token: TokenId,
+    now: Timestamp,
+) -> Result<Option<Authentication>, Error> {
+    let found = tokens::find_authentication(tx, workspace, token).await?;
+    let reader = found.filter(|reader| {
+        reader.expires_at.is_none_or(|end| end > now)
+            && reader.permissions.allows_one_of(READ_PERMISSIONS)
+    });
+    Ok(reader.map(|reader| Authentication { last_used_at: None, ..reader }))
 }
 
 /// Returns the position after which to read: `after` or, without it, the position before the oldest
