@@ -45,6 +45,7 @@ ids! {
     EventId = "evt_", "an event";
     DeliveryId = "dlv_", "the delivery of an event to a webhook";
     TokenId = "tok_", "a token";
+    AuditEntryId = "aud_", "an entry of the audit log";
 }
 
 /// The identifier of an entry of the trash.
@@ -200,6 +201,8 @@ words! {
         ContentView::ALL.iter().map(|view| view.as_str());
     PublicationState = "The state of a piece's publication.", "changed",
         galley_domain::publication::PublicationState::ALL.iter().map(|state| state.as_str());
+    AuditAction = "The kind of a change: the kind of the resource, and a verb.", "contentPiece.update",
+        galley_domain::audit::AuditAction::ALL.iter().map(|action| action.as_str());
     BaseType = "The base type of a role.", "viewer", ["admin", "viewer"];
     DisabledReason = "The reason why a webhook is disabled.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());

@@ -1,12 +1,15 @@
 //! The caller of operations.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
+use galley_domain::audit::{AuditAction, RequestOrigin};
 use galley_domain::trash::Deletion;
 use galley_domain::{Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteKey, WriteTx};
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::rejection::Rejection;
@@ -19,13 +22,19 @@ use crate::staleness::StalenessBound;
 pub struct Caller {
     service: Service,
     token: Arc<Authentication>,
+    request: Option<RequestOrigin>,
     staleness: StalenessBound,
 }
 
 impl Caller {
     /// Creates the caller of a request.
     pub fn new(service: Service, token: Arc<Authentication>) -> Self {
-        Self { service, token, staleness: StalenessBound::default() }
+        Self { service, token, request: None, staleness: StalenessBound::default() }
+    }
+
+    /// Sets the request, for the audit log.
+    pub fn with_request(self, request: RequestOrigin) -> Self {
+        Self { request: Some(request), ..self }
     }
 
     /// Allows stale reads within a bound.
@@ -50,7 +59,18 @@ impl Caller {
 
     /// Returns the part of the workspace that the token may access.
     pub(crate) fn scope(&self) -> Scope {
-        Scope::of_token(&self.token)
+        Scope { request: self.request.clone(), ..Scope::of_token(&self.token) }
+    }
+
+    /// Records a change in the audit log.
+    pub(crate) fn record(
+        &self,
+        tx: &WriteTx<'_>,
+        action: AuditAction,
+        target: impl Display,
+        changes: AuditChanges,
+    ) {
+        audit::record(tx, self.environment(), &self.scope(), action, target, changes);
     }
 
     /// Returns the service.

@@ -11,7 +11,7 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
-use crate::operations::{content_pieces, scheduled_publishing, trash};
+use crate::operations::{audit, content_pieces, scheduled_publishing, trash};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -36,6 +36,12 @@ const REVISION_CHECK_INTERVAL: Duration = Duration::from_hours(24);
 /// The interval between two removals of expired entries of the trash.
 const TRASH_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
+/// The interval between two removals of expired entries of the audit log.
+const AUDIT_CHECK_INTERVAL: Duration = Duration::from_hours(1);
+
+/// The interval at which the numbers of rejected credentials are stored.
+const REJECTED_CREDENTIALS_INTERVAL: Duration = Duration::from_secs(5);
+
 /// The interval between two measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -48,7 +54,9 @@ pub async fn run(service: Service) {
         raise_autosave_events(&service),
         run_schedules(&service),
         remove_expired_revisions(&service),
-        remove_expired_trash(&service)
+        remove_expired_trash(&service),
+        remove_expired_audit(&service),
+        store_rejected_credentials(&service)
     );
 }
 
@@ -97,6 +105,31 @@ async fn remove_expired_trash(service: &Service) {
             tracing::warn!(%error, "expired entries of the trash could not be removed");
         }
         tokio::time::sleep(TRASH_CHECK_INTERVAL).await;
+    }
+}
+
+/// Removes expired entries of the audit log, and addresses.
+async fn remove_expired_audit(service: &Service) {
+    let (database, environment) = (service.database(), service.environment());
+    let mut addresses_removed_before = Timestamp::from_ms(0);
+    loop {
+        let since = addresses_removed_before;
+        match audit::remove_expired(database, environment, since).await {
+            Ok(before) => addresses_removed_before = before,
+            Err(error) => tracing::warn!(%error, "the audit log could not be shortened"),
+        }
+        tokio::time::sleep(AUDIT_CHECK_INTERVAL).await;
+    }
+}
+
+/// Stores the numbers of requests with rejected credentials.
+async fn store_rejected_credentials(service: &Service) {
+    loop {
+        tokio::time::sleep(REJECTED_CREDENTIALS_INTERVAL).await;
+        let rejected = service.rejected_credentials();
+        if let Err(error) = rejected.store(service.database(), service.environment()).await {
+            tracing::warn!(%error, "the numbers of rejected credentials could not be stored");
+        }
     }
 }
 

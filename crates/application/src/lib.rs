@@ -5,6 +5,7 @@
 //! [`webhook_worker`] sends deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes
 //! expired rows.
 
+mod audit;
 mod caller;
 pub mod content_input;
 pub mod custom_data_schema;
@@ -20,6 +21,7 @@ pub mod operations;
 mod order_spreader;
 mod precondition;
 pub mod references;
+mod rejected_credentials;
 mod rejection;
 pub mod sanitize;
 mod scope;
@@ -36,6 +38,7 @@ pub use galley_storage::IdPage;
 pub use idempotency::{CreatedResponse, CreatedStatus, IdempotentRequest, Respond};
 pub use log_limit::LogLimit;
 pub use precondition::VersionPrecondition;
+pub use rejected_credentials::RejectedCredentialsCounter;
 pub use rejection::{Reason, Rejection};
 pub use scope::Scope;
 pub use service::{Service, ServiceSettings};

@@ -1,5 +1,6 @@
 //! The part of the data that an operation sees, and the author of its changes.
 
+use galley_domain::audit::RequestOrigin;
 use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
@@ -34,6 +35,8 @@ pub struct Scope {
     pub author: Actor,
     /// The entry point of changes.
     pub origin: Origin,
+    /// The request of changes; `None` for a command or the server itself.
+    pub request: Option<RequestOrigin>,
 }
 
 impl Scope {
@@ -48,6 +51,7 @@ impl Scope {
             sees_pieces: true,
             author: Actor::System,
             origin: Origin::Api,
+            request: None,
         }
     }
 
@@ -62,6 +66,7 @@ impl Scope {
             sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),
             author: Actor::Token { token: token.token, member: token.member },
             origin: Origin::Api,
+            request: None,
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::environment::Environment;
 use crate::log_limit::LogLimit;
 use crate::references::ReferenceCache;
+use crate::rejected_credentials::RejectedCredentialsCounter;
 use crate::secrets::SecretKey;
 
 /// The settings of workers.
@@ -45,6 +46,7 @@ struct ServiceParts {
     stopping: watch::Sender<bool>,
     failing_webhooks: LogLimit<WebhookId>,
     references: ReferenceCache,
+    rejected_credentials: RejectedCredentialsCounter,
 }
 
 impl Service {
@@ -73,6 +75,7 @@ impl Service {
             stopping: watch::Sender::new(false),
             failing_webhooks: LogLimit::default(),
             references: ReferenceCache::default(),
+            rejected_credentials: RejectedCredentialsCounter::default(),
         }))
     }
 
@@ -114,6 +117,11 @@ impl Service {
     /// Returns the cache of tags and members.
     pub(crate) fn references(&self) -> &ReferenceCache {
         &self.0.references
+    }
+
+    /// Returns the counter of requests with rejected credentials.
+    pub fn rejected_credentials(&self) -> &RejectedCredentialsCounter {
+        &self.0.rejected_credentials
     }
 
     /// Notifies workers and streams that the service stops.

@@ -58,6 +58,7 @@ fn read(settings: &Settings) -> CheckResult {
     let shown = |error: anyhow::Error| format!("{error:#}");
     settings.cors_origins().map_err(shown)?;
     settings.webhook_addresses(settings.listen).map_err(shown)?;
+    settings.trusted_proxies().map_err(shown)?;
     Ok("read".to_owned())
 }
 

@@ -57,6 +57,8 @@ pub enum Command {
     /// List, create, move and delete content groups
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Print the audit log, newest entry first
+    Audit(AuditArguments),
     /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
     Import(ImportArguments),
     /// Export a content group as Markdown files with front matter, or a workspace as a bundle
@@ -115,6 +117,26 @@ pub enum ExportFormat {
     Markdown,
     /// A bundle with the whole workspace, for restoring
     Json,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditArguments {
+    /// Print changes at this ISO 8601 date or date-time, or later
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Print changes before this ISO 8601 date or date-time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Print one JSON object per line, as the API returns entries
+    #[arg(long)]
+    pub json: bool,
+    /// Print instead how many requests had rejected credentials, by minute and address, in all
+    /// workspaces
+    #[arg(long)]
+    pub rejected_credentials: bool,
+    /// Use the workspace with this id (required if there are several)
+    #[arg(long, value_name = "ID")]
+    pub workspace: Option<String>,
 }
 
 #[derive(Debug, Args)]

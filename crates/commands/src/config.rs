@@ -10,6 +10,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     settings.cors_origins()?;
     settings.mailer()?;
     settings.webhook_addresses(settings.listen)?;
+    settings.trusted_proxies()?;
     match &settings.file {
         Some(path) => say!("# with {}", path.display()),
         None => say!("# without a galley.toml"),

@@ -1,5 +1,6 @@
 //! The subcommands of `galley`, except those that serve HTTP. The program `galley` adds these.
 
+mod audit;
 mod backups;
 mod bundle;
 mod check;
@@ -47,6 +48,7 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Token(command) => done(token::run(settings, &command).await),
         Command::Workspace(command) => done(workspace::run(settings, &command).await),
         Command::Group(command) => done(group::run(settings, &command).await),
+        Command::Audit(arguments) => done(audit::run(settings, &arguments).await),
         Command::Member(command) => done(member::run(settings, &command).await),
         Command::Import(arguments) => import::run(settings, &arguments).await,
         Command::Copy(arguments) => done(backups::copy(settings, &arguments).await),

@@ -134,6 +134,11 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_WEBHOOKS_ALLOW", value_name = "NETWORKS")]
     #[arg(default_value = "", hide_default_value = true)]
     webhooks_allow: String,
+    /// Take the address of a client from X-Forwarded-For if the request comes from a proxy in these
+    /// networks (CIDR, separated by commas)
+    #[arg(long, global = true, env = "GALLEY_TRUSTED_PROXIES", value_name = "NETWORKS")]
+    #[arg(default_value = "", hide_default_value = true)]
+    trusted_proxies: String,
     /// Encrypt secrets with this key: 32 bytes in base 64 [default on SQLite: a file]
     #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY")]
     #[arg(hide_env_values = true, value_parser = text())]
@@ -159,6 +164,16 @@ fn text() -> NonEmptyStringValueParser {
 
 fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Parses the networks of a setting. A single address is a network, too.
+fn networks(setting: &str, text: &str) -> anyhow::Result<Vec<IpNet>> {
+    let read = |network: &str| {
+        let one = network.parse::<IpAddr>().map(IpNet::from);
+        one.or_else(|_| network.parse::<IpNet>())
+            .with_context(|| format!("{setting}: {network:?} is not a network such as 10.1.0.0/16"))
+    };
+    text.split(',').map(str::trim).filter(|network| !network.is_empty()).map(read).collect()
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
@@ -358,21 +373,16 @@ impl Settings {
 
     /// Returns the addresses that webhooks may call, if the service listens at `address`.
     pub fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
-        let networks = self.webhooks_allow.split(',').map(str::trim);
-        let read = |network: &str| {
-            let one = network.parse::<IpAddr>().map(IpNet::from);
-            one.or_else(|_| network.parse::<IpNet>()).with_context(|| {
-                format!("webhooks-allow: {network:?} is not a network such as 10.1.0.0/16")
-            })
-        };
-        let allowed = networks.filter(|network| !network.is_empty()).map(read);
+        let allowed = networks("webhooks-allow", &self.webhooks_allow)?;
         // Webhooks to loopback are allowed for trials, as long as no other machine can reach the
         // service.
         let tries_out = address.ip().is_loopback() && self.public_url.is_none();
-        Ok(AddressPolicy {
-            allowed: allowed.collect::<anyhow::Result<_>>()?,
-            allows_loopback: tries_out,
-        })
+        Ok(AddressPolicy { allowed, allows_loopback: tries_out })
+    }
+
+    /// Returns the networks of proxies that state the addresses of clients.
+    pub fn trusted_proxies(&self) -> anyhow::Result<Vec<IpNet>> {
+        networks("trusted-proxies", &self.trusted_proxies)
     }
 
     /// Returns the mailer: an SMTP server, or an outbox of files.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use galley_application::operations::tokens::{self, TokenRequest};
-use galley_application::{Environment, Error};
+use galley_application::{Environment, Error, Scope};
 use galley_domain::access_token::{GROUPS_MAX, TokenName};
 use galley_domain::content_piece::without_repeats;
 use galley_domain::people::EmailAddress;
@@ -59,7 +59,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
                 if members::find_by_user(tx, workspace, request.user).await?.is_none() {
                     return Ok(None);
                 }
-                tokens::create(tx, &environment, workspace, &request).await.map(Some)
+                tokens::create(tx, &environment, &Scope::whole(workspace), &request).await.map(Some)
             };
             let made = database.write::<_, Error, _>("tokens.create", write).await?;
             let id = made.context("the member was removed in the meantime")?.id;
@@ -73,7 +73,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
         }
         TokenCommand::Revoke { id, workspace } => {
             let workspace = store::workspace(&database, workspace.as_deref()).await?;
-            revoke(&database, workspace, id).await
+            revoke(&database, environment, workspace, id).await
         }
     };
     database.close().await;
@@ -155,13 +155,17 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn revoke(database: &Database, workspace: WorkspaceId, id: &str) -> anyhow::Result<()> {
+async fn revoke(
+    database: &Database,
+    environment: Environment,
+    workspace: WorkspaceId,
+    id: &str,
+) -> anyhow::Result<()> {
     let token = id.parse::<TokenId>().with_context(|| {
         format!("{id:?} is not a token's id (tok_…); `galley token list` prints them")
     })?;
     let write = async move |tx: &WriteTx<'_>| {
-        workspaces::lock(tx, workspace).await?;
-        Ok::<_, Error>(galley_storage::tokens::delete(tx, workspace, token).await?)
+        tokens::revoke_by_operator(tx, &environment, &Scope::whole(workspace), token).await
     };
     if !database.write("tokens.delete", write).await? {
         bail!("the workspace has no token {id}");

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use galley_application::operations::setup::{self, NewWorkspace};
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
-use galley_application::{Environment, Error, VersionPrecondition};
+use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::Timestamp;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::EmailAddress;
@@ -24,7 +24,8 @@ pub(crate) async fn run(settings: &Settings, command: &WorkspaceCommand) -> anyh
         }
         WorkspaceCommand::List => list(&database).await,
         WorkspaceCommand::Set { workspace, name, billing } => {
-            set(&database, workspace.as_deref(), name.as_deref(), billing).await
+            let workspace = workspace.as_deref();
+            set(&database, environment, workspace, name.as_deref(), billing).await
         }
     };
     database.close().await;
@@ -61,6 +62,7 @@ async fn list(database: &Database) -> anyhow::Result<()> {
 
 async fn set(
     database: &Database,
+    environment: Environment,
     named: Option<&str>,
     name: Option<&str>,
     billing: &BillingArguments,
@@ -71,7 +73,8 @@ async fn set(
         .transpose()?;
     let update = WorkspaceUpdate { name, billing: changed(billing)?, ..WorkspaceUpdate::default() };
     let write = async move |tx: &WriteTx<'_>| {
-        workspace::update_in(tx, id, &update, &VersionPrecondition::Any).await
+        let (scope, expected) = (Scope::whole(id), VersionPrecondition::Any);
+        workspace::update_in(tx, &environment, &scope, &update, &expected).await
     };
     let workspace = database.write("workspaces.update", write).await?;
     let Billing {

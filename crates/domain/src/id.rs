@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::time::Timestamp;
+
 /// Crockford's alphabet, lower case: no `i`, `l`, `o` or `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -168,6 +170,21 @@ identifiers! {
     DeliveryId = "dlv";
     /// Identifies a mail in the queue.
     MailId = "mail";
+    /// Identifies an entry of the audit log.
+    AuditEntryId = "aud";
+}
+
+impl AuditEntryId {
+    /// Returns the first identifier of a time.
+    pub fn first_at(at: Timestamp) -> Self {
+        let ms = u128::from(at.ms().max(0).unsigned_abs()) & ((1 << 48) - 1);
+        Self(ms << RANDOM_BITS)
+    }
+
+    /// Returns the time of its creation.
+    pub fn created_at(self) -> Timestamp {
+        Timestamp::from_ms(i64::try_from(self.0 >> RANDOM_BITS).unwrap_or(i64::MAX))
+    }
 }
 
 impl RevisionId {
@@ -211,6 +228,18 @@ mod tests {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         assert_eq!(TagId::new(0).to_string(), "tag_00000000000000000000000000");
+    }
+
+    #[test]
+    fn an_audit_entry_has_the_time_of_its_creation() {
+        let at = Timestamp::from_ms(1_764_200_000_123);
+        let first = AuditEntryId::first_at(at);
+        assert_eq!(first.created_at(), at);
+        let created = AuditEntryId::new(IdSequence::default().next(at.ms(), u128::MAX));
+        assert_eq!(created.created_at(), at);
+        assert!(
+            first < created && created < AuditEntryId::first_at(Timestamp::from_ms(at.ms() + 1))
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod access_token;
 pub mod actor;
 pub mod address_policy;
+pub mod audit;
 pub mod content_group;
 pub mod content_piece;
 pub mod custom_data_schema;
@@ -35,8 +36,8 @@ pub mod workspace;
 
 pub use actor::Actor;
 pub use id::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RevisionId, RoleId, TagId,
-    TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RevisionId, RoleId,
+    TagId, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

@@ -35,6 +35,8 @@ named_enum! {
         Trash = "trash",
         /// The publication of pieces.
         Publishing = "publishing",
+        /// The audit log.
+        Audit = "audit",
     }
 }
 
@@ -77,6 +79,9 @@ pub const PERMANENT_PERMISSION: Permission = Permission::write(Resource::Trash);
 /// The permission to publish and unpublish pieces.
 pub const PUBLISHING_PERMISSION: Permission = Permission::write(Resource::Publishing);
 
+/// The permission to read the audit log.
+pub const AUDIT_PERMISSION: Permission = Permission::read(Resource::Audit);
+
 /// The error for a text that names no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a permission")]
@@ -106,14 +111,14 @@ impl PermissionSet {
     pub const ALL: Self = Self((1 << (Resource::ALL.len() * 2)) - 1);
 
     /// Returns the permission in the set that a token of the published view can't have, if any. It
-    /// changes no content, and sees neither the trash nor publications.
+    /// changes no content, and sees neither the trash, publications nor the audit log.
     pub fn beyond_published_view(self) -> Option<Permission> {
         self.iter().find(|permission| match permission.resource {
             Resource::ContentPieces
             | Resource::ContentGroups
             | Resource::Tags
             | Resource::Variants => permission.write,
-            Resource::Trash | Resource::Publishing => true,
+            Resource::Trash | Resource::Publishing | Resource::Audit => true,
             _ => false,
         })
     }

@@ -55,6 +55,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         rate_limit: settings.rate_limit,
         invites_per_hour: settings.invites_per_hour,
         webhook_addresses: settings.webhook_addresses(address)?,
+        trusted_proxies: settings.trusted_proxies()?,
         public_url: settings.public_url(address),
         node: node(address),
         revision_retention: settings.revision_retention(),

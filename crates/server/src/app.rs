@@ -9,7 +9,7 @@ use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
 use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
 use galley_domain::WorkspaceId;
-use galley_domain::address_policy::AddressPolicy;
+use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
 use galley_domain::trash;
@@ -50,6 +50,8 @@ pub struct ServerLimits {
     pub invites_per_hour: u32,
     /// The addresses that webhooks may call.
     pub webhook_addresses: AddressPolicy,
+    /// The networks of proxies whose `X-Forwarded-For` states the addresses of clients.
+    pub trusted_proxies: Vec<IpNet>,
     /// The URL at which clients reach the service.
     pub public_url: String,
     /// The name of this node among those that serve the same database.
@@ -79,6 +81,7 @@ impl Default for ServerLimits {
             rate_limit: 0,
             invites_per_hour: default_limits::INVITES_PER_HOUR,
             webhook_addresses: AddressPolicy::default(),
+            trusted_proxies: Vec::new(),
             public_url: String::new(),
             node: String::new(),
             revision_retention: RevisionRetention::default(),

@@ -16,8 +16,9 @@ use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
-    content_groups, content_pieces, docs, events, home, invites, problems, profile, roles, service,
-    tags, tokens, variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
+    audit, content_groups, content_pieces, docs, events, home, invites, problems, profile, roles,
+    service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
+    workspace_memberships,
 };
 
 /// The OpenAPI document as it is served, built at the first request.
@@ -133,6 +134,7 @@ fn table() -> Endpoints<App> {
         events::list::handle,
         events::position::handle,
         events::ticket::create,
+        audit::list,
         home::page,
         service::health,
         service::ready,

@@ -2,6 +2,7 @@
 //! recoveries.
 
 use galley_api_types::sample_events::sample_data;
+use galley_domain::audit::AuditAction;
 use galley_domain::delivery::{DeliveryStatus, FAILING_TIMEOUT};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
@@ -9,18 +10,19 @@ use galley_storage::delivery_queue::{
     self, Delivery, DeliveryListQuery, DeliverySelection, ReceiverState,
 };
 use galley_storage::mails::{self, QueuedMail};
-use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{IdPage, Tx, WriteTx, members, webhooks, workspaces};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::authority::Authority;
 use crate::operations::members::mail_aad;
-use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
+use crate::operations::webhook_access::{authority, check_may_see, check_may_send, find};
+use crate::scope::Scope;
 use crate::secrets::SecretKey;
 
 /// The kind of the mail that reports a disabled webhook.
@@ -66,6 +68,9 @@ pub async fn apply_receiver_state(
         return Ok(());
     }
     tracing::info!(%workspace, %webhook, reason = reason.as_str(), "disabled a webhook");
+    let changes = AuditChanges::updated(json!({"enabled": true}), json!({"enabled": false}));
+    let (scope, action) = (Scope::whole(workspace), AuditAction::WebhookUpdate);
+    audit::record(tx, environment, &scope, action, webhook, changes);
     let found = webhooks::find(tx, workspace, webhook, VisibleWebhooks::default()).await?;
     match found {
         Some(webhook) => mail_admins(tx, environment, key, workspace, &webhook, reason).await,
@@ -107,9 +112,7 @@ pub async fn send_test(
     respond: Respond<DeliveryId>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let send = async move |tx: &WriteTx<'_>| {
-        send_test_in(tx, own.environment(), own.token(), webhook).await
-    };
+    let send = async move |tx: &WriteTx<'_>| send_test_in(tx, &own, webhook).await;
     idempotency::create(caller, "webhooks.test", request, None, send, respond).await
 }
 
@@ -121,9 +124,7 @@ pub async fn retry(
     respond: Respond<DeliveryId>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let retry = async move |tx: &WriteTx<'_>| {
-        retry_in(tx, own.environment(), own.token(), delivery).await.map(|()| delivery)
-    };
+    let retry = async move |tx: &WriteTx<'_>| retry_in(tx, &own, delivery).await.map(|()| delivery);
     idempotency::create(caller, "deliveries.retry", request, None, retry, respond).await
 }
 
@@ -136,9 +137,8 @@ pub async fn recover(
     respond: Respond<WebhookId>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let recover = async move |tx: &WriteTx<'_>| {
-        recover_in(tx, own.environment(), own.token(), webhook, since).await.map(|()| webhook)
-    };
+    let recover =
+        async move |tx: &WriteTx<'_>| recover_in(tx, &own, webhook, since).await.map(|()| webhook);
     idempotency::create(caller, "webhooks.recover", request, None, recover, respond).await
 }
 
@@ -180,35 +180,34 @@ pub async fn list(caller: &Caller, request: DeliveryListRequest) -> Result<Vec<D
 /// Enqueues a sample of a webhook's event as a test delivery.
 async fn send_test_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     webhook: WebhookId,
 ) -> Result<DeliveryId, Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    let environment = caller.environment();
+    let authority = authority(tx, caller).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     let now = environment.now();
     let id = DeliveryId::new(environment.new_id());
     let event = (EventId::new(environment.new_id()), webhook.event);
     let data = sample_data(webhook.event).to_string();
-    delivery_queue::enqueue_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
+    let workspace = caller.workspace();
+    delivery_queue::enqueue_test(tx, workspace, webhook.id, id, event, &data, now).await?;
+    caller.record(tx, AuditAction::WebhookTest, webhook.id, AuditChanges::default());
     Ok(id)
 }
 
 /// Sends a delivery again.
-async fn retry_in(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
-    delivery: DeliveryId,
-) -> Result<(), Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
-    let workspace = actor.workspace;
+async fn retry_in(tx: &WriteTx<'_>, caller: &Caller, delivery: DeliveryId) -> Result<(), Error> {
+    let authority = authority(tx, caller).await?;
+    let workspace = caller.workspace();
     let webhook = delivery_queue::find_webhook(tx, workspace, delivery).await?;
     let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
     check_may_see(authority.token(), &webhook.events)?;
     let which = DeliverySelection::One(delivery);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
-    let now = environment.now();
+    let now = caller.environment().now();
+    let changes = AuditChanges::created(json!({"delivery": delivery}));
+    caller.record(tx, AuditAction::WebhookRetry, webhook.id, changes);
     Ok(delivery_queue::redeliver(tx, workspace, webhook.id, &[delivery], now).await?)
 }
 
@@ -216,16 +215,17 @@ async fn retry_in(
 /// since a point in time.
 async fn recover_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     webhook: WebhookId,
     since: Timestamp,
 ) -> Result<(), Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    let authority = authority(tx, caller).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     check_may_see(authority.token(), &webhook.events)?;
     let which = DeliverySelection::RecoverableSince(since);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
-    let last = DeliveryId::new(environment.new_id());
-    Ok(delivery_queue::start_recovery(tx, actor.workspace, webhook.id, since, last).await?)
+    let last = DeliveryId::new(caller.environment().new_id());
+    let changes = AuditChanges::created(json!({"since": since}));
+    caller.record(tx, AuditAction::WebhookRecover, webhook.id, changes);
+    Ok(delivery_queue::start_recovery(tx, caller.workspace(), webhook.id, since, last).await?)
 }

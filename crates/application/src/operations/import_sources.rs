@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use galley_api_types::problem::{Issue, Step};
+use galley_domain::audit::AuditAction;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantRef};
@@ -13,6 +14,7 @@ use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, S
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{IdPage, Tx, WriteTx, content_pieces, variants};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::scope::Scope;
@@ -94,8 +96,13 @@ pub async fn list_in(
 
 /// Saves sources of pieces.
 pub async fn save(caller: &Caller, sources: Vec<NewSource>) -> Result<(), Error> {
-    let scope = caller.scope();
-    let write = async move |tx: &WriteTx<'_>| save_in(tx, &scope, &sources).await;
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        save_in(tx, &own.scope(), &sources).await?;
+        let changes = AuditChanges::created(serde_json::json!({"sources": sources.len()}));
+        own.record(tx, AuditAction::WorkspaceImport, own.workspace(), changes);
+        Ok(())
+    };
     caller.write("content_pieces.save_sources", write).await
 }
 

@@ -1,9 +1,11 @@
 //! Accepting an invite. The code in the mail's link is the only credential.
 
+use galley_api_types::workspace_member::WorkspaceMemberBody;
 use galley_domain::access_token::AccessToken;
+use galley_domain::audit::{AuditAction, RequestOrigin};
 use galley_domain::event::ResourceChange;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{Actor, Timestamp, WorkspaceId, WorkspaceMemberId};
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::invites::{self, Invite};
 use galley_storage::members::{self, Member};
@@ -12,6 +14,7 @@ use galley_storage::{
     Error as StorageError, Tx, UniqueKey, WriteTx, roles, tokens as stored_tokens, workspaces,
 };
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::invite_revocation::revoke_invites;
@@ -19,6 +22,7 @@ use crate::operations::members::{append_member_event, code_hash, create_user};
 use crate::operations::profile::map_username_taken;
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
 use crate::service::Service;
 
 /// The state of an invite's code.
@@ -94,9 +98,10 @@ pub async fn find(service: &Service, code: &str) -> Result<InviteLookup, Error> 
 pub async fn accept(
     service: &Service,
     request: AcceptInviteRequest,
+    origin: RequestOrigin,
 ) -> Result<AcceptedInvite, Error> {
     let environment = service.environment().clone();
-    let accept = async move |tx: &WriteTx<'_>| accept_in(tx, &environment, &request).await;
+    let accept = async move |tx: &WriteTx<'_>| accept_in(tx, &environment, &request, &origin).await;
     service.database().write("invites.accept", accept).await
 }
 
@@ -170,6 +175,7 @@ async fn accept_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     acceptance: &AcceptInviteRequest,
+    origin: &RequestOrigin,
 ) -> Result<AcceptedInvite, Error> {
     let now = environment.now();
     let hash = code_hash(&acceptance.code);
@@ -205,8 +211,13 @@ async fn accept_in(
     members::join(tx, workspace, member.id, user.id, version).await?;
     revoke_invites(tx, workspace, member.id, now).await?;
     let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
-    tokens::create(tx, environment, workspace, &request).await?;
+    let system = Scope { request: Some(origin.clone()), ..Scope::whole(workspace) };
+    let token = tokens::create(tx, environment, &system, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };
+    let author = Actor::Token { token: token.id, member: member.id };
+    let (scope, action) = (Scope { author, ..system }, AuditAction::WorkspaceMembershipCreate);
+    let changes = AuditChanges::created(WorkspaceMemberBody::from(&member));
+    audit::record(tx, environment, &scope, action, member.id, changes);
     append_member_event(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
     Ok(AcceptedInvite {
         workspace,

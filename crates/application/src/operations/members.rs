@@ -3,6 +3,7 @@
 use std::fmt;
 
 use galley_api_types::workspace_member::WorkspaceMemberBody;
+use galley_domain::audit::AuditAction;
 use galley_domain::event::ResourceChange;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::permission::Resource;
@@ -22,6 +23,7 @@ use galley_storage::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -34,6 +36,7 @@ use crate::operations::invite_revocation::{
 };
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
 use crate::secrets::SecretKey;
 
 /// The permission that every operation here requires, except leaving the workspace.
@@ -118,10 +121,8 @@ pub async fn invite(
     respond: Respond<Member>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let create = async move |tx: &WriteTx<'_>| {
-        let key = own.service().key();
-        invite_in(tx, own.environment(), key, invites_per_hour, own.token(), &invitation).await
-    };
+    let create =
+        async move |tx: &WriteTx<'_>| invite_in(tx, &own, invites_per_hour, &invitation).await;
     idempotency::create(caller, "members.invite", request, None, create, respond).await
 }
 
@@ -133,9 +134,7 @@ pub async fn change_role(
     expected: VersionPrecondition,
 ) -> Result<Member, Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        change_role_in(tx, own.environment(), own.token(), id, role, &expected).await
-    };
+    let write = async move |tx: &WriteTx<'_>| change_role_in(tx, &own, id, role, &expected).await;
     caller.write("members.change_role", write).await
 }
 
@@ -146,21 +145,19 @@ pub async fn remove(
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        remove_in(tx, own.environment(), own.token(), id, &expected).await
-    };
+    let write = async move |tx: &WriteTx<'_>| remove_in(tx, &own, id, &expected).await;
     caller.write("members.remove", write).await
 }
 
 /// Invites a person. The mail is committed with the invite.
 async fn invite_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    key: &SecretKey,
+    caller: &Caller,
     invites_per_hour: u32,
-    actor: &Authentication,
     invitation: &Invitation,
 ) -> Result<Member, Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
+    let key = caller.service().key();
     let workspace = actor.workspace;
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     authority.require_all_content()?;
@@ -197,6 +194,8 @@ async fn invite_in(
         None => members::insert(tx, workspace, &member, now).await?,
     }
     insert_invite_and_mail(tx, environment, key, actor, invitation, &member, &role).await?;
+    let changes = AuditChanges::created(WorkspaceMemberBody::from(&member));
+    caller.record(tx, AuditAction::WorkspaceMembershipInvite, member.id, changes);
     append_member_event(tx, environment, workspace, ResourceChange::MemberInvited, &member).await?;
     Ok(member)
 }
@@ -279,12 +278,12 @@ async fn check_not_member(
 /// Changes the role of a member or of a pending invite.
 async fn change_role_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: WorkspaceMemberId,
     role: RoleId,
     expected: &VersionPrecondition,
 ) -> Result<Member, Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
     let workspace = actor.workspace;
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     authority.require_all_content()?;
@@ -301,8 +300,11 @@ async fn change_role_in(
         authority.require_no_expiry()?;
     }
     check_admin_left(tx, workspace, &before, &old).await?;
-    let member = Member { role: new.id, version: before.version + 1, ..before };
+    let member = Member { role: new.id, version: before.version + 1, ..before.clone() };
     members::update(tx, workspace, &member).await?;
+    let [old_body, new_body] = [&before, &member].map(WorkspaceMemberBody::from);
+    let changes = AuditChanges::updated(old_body, new_body);
+    caller.record(tx, AuditAction::WorkspaceMembershipUpdate, id, changes);
     if let Some(user) = member.user.as_ref().filter(|_| !new.includes(&old)) {
         revoke_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
@@ -312,11 +314,11 @@ async fn change_role_in(
 /// Removes a member, or voids an invite. Every member may remove itself.
 async fn remove_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: WorkspaceMemberId,
     expected: &VersionPrecondition,
 ) -> Result<(), Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
     let workspace = actor.workspace;
     let authority = Authority::look_up(tx, environment, actor).await?;
     let is_leaving = id == actor.member && authority.token().is_unlimited();
@@ -338,6 +340,8 @@ async fn remove_in(
     revoke_invites(tx, workspace, id, environment.now()).await?;
     content_piece_references::remove_member(tx, workspace, id).await?;
     members::delete(tx, workspace, id).await?;
+    let changes = AuditChanges::deleted(WorkspaceMemberBody::from(&member));
+    caller.record(tx, AuditAction::WorkspaceMembershipDelete, id, changes);
     append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
 }
 
@@ -369,6 +373,9 @@ pub async fn add_without_invite(
         version: 1,
     };
     members::insert(tx, workspace, &member, now).await?;
+    let (scope, action) = (Scope::whole(workspace), AuditAction::WorkspaceMembershipCreate);
+    let changes = AuditChanges::created(WorkspaceMemberBody::from(&member));
+    audit::record(tx, environment, &scope, action, member.id, changes);
     append_member_event(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
     Ok(member)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::access_token::{AccessToken, TokenHash};
+use galley_domain::audit::AuditAction;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, Permission, PermissionSet, Timestamp};
@@ -11,6 +12,7 @@ use galley_storage::preview_tokens::{self, PreviewToken};
 use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Error as StorageError, Tx, WriteTx};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::rejection::Rejection;
@@ -34,7 +36,7 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
     let token = environment.new_access_token();
     let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
     let expires_at = Timestamp::from_ms(environment.now().ms() + lifetime);
-    let (hash, own) = (token.hash(), caller.token().token);
+    let (hash, own, caller_of_write) = (token.hash(), caller.token().token, caller.clone());
     let insert = async move |tx: &WriteTx<'_>| {
         scope.require_current_view()?;
         let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
@@ -46,6 +48,8 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
             return Err(Rejection::unauthorized("the access token was revoked").into());
         }
         let preview = PreviewToken { workspace, token: own, piece: id, expires_at };
+        let changes = AuditChanges::default();
+        caller_of_write.record(tx, AuditAction::ContentPiecePreview, id, changes);
         Ok(preview_tokens::insert(tx, &hash, &preview).await?)
     };
     caller.write("previews.create", insert).await?;

@@ -1,9 +1,11 @@
 //! A user's own profile. Its changes emit no events.
 
-use galley_api_types::workspace_member::ProfileChange;
+use galley_api_types::workspace_member::{ProfileBody, ProfileChange};
+use galley_domain::audit::AuditAction;
 use galley_storage::users::{self, User};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::precondition::VersionPrecondition;
@@ -22,9 +24,10 @@ pub async fn update(
     change: ProfileChange,
     expected: VersionPrecondition,
 ) -> Result<User, Error> {
-    let user = caller.token().user;
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
+        let before =
+            users::find_for_update(tx, own.token().user).await?.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
         let mut user = before.clone();
         if let Some(name) = &change.full_name {
@@ -39,6 +42,9 @@ pub async fn update(
         if user != before {
             user.version += 1;
             users::update(tx, &user).await.map_err(map_username_taken)?;
+            let changes =
+                AuditChanges::updated(ProfileBody::from(&before), ProfileBody::from(&user));
+            own.record(tx, AuditAction::ProfileUpdate, user.id, changes);
         }
         Ok(user)
     };

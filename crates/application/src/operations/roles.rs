@@ -1,11 +1,13 @@
 //! Roles. Their changes emit no events.
 
-use galley_api_types::role::{NewRole, RoleChange};
+use galley_api_types::role::{NewRole, RoleBody, RoleChange};
+use galley_domain::audit::AuditAction;
 use galley_domain::permission::Resource;
 use galley_domain::role::Role;
 use galley_domain::{Permission, RoleId, WorkspaceId};
 use galley_storage::{Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, roles};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
@@ -58,6 +60,8 @@ pub async fn create(
         };
         let inserted = roles::insert(tx, own.workspace(), &role, own.environment().now()).await;
         inserted.map_err(name_taken)?;
+        let changes = AuditChanges::created(RoleBody::from(&role));
+        own.record(tx, AuditAction::RoleCreate, role.id, changes);
         Ok(role)
     };
     idempotency::create(caller, "roles.create", request, None, create, respond).await
@@ -101,6 +105,8 @@ async fn update_in(
     }
     role.version += 1;
     roles::update(tx, workspace, &role).await.map_err(name_taken)?;
+    let changes = AuditChanges::updated(RoleBody::from(&before), RoleBody::from(&role));
+    caller.record(tx, AuditAction::RoleUpdate, id, changes);
     if !role.includes(&before) {
         invite_revocation::revoke_invites_of_role(
             tx,
@@ -132,6 +138,7 @@ pub async fn delete(
             return Err(Rejection::new(Reason::RoleInUse, detail).into());
         }
         roles::delete(tx, workspace, id).await?;
+        own.record(tx, AuditAction::RoleDelete, id, AuditChanges::deleted(RoleBody::from(&role)));
         Ok(())
     };
     caller.write("roles.delete", write).await

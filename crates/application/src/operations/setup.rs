@@ -1,6 +1,7 @@
 //! Creation of a workspace, with all resources that an owner needs to start.
 
 use galley_domain::access_token::AccessToken;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::role::{Role, RoleName, builtin_roles};
@@ -9,10 +10,12 @@ use galley_domain::{ContentGroupId, RoleId, UserId, WorkspaceId, WorkspaceMember
 use galley_storage::members::Member;
 use galley_storage::{WriteTx, content_groups, installation, members, roles, workspaces};
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::members::find_or_create_user;
 use crate::operations::tokens::{self, TokenRequest};
+use crate::scope::Scope;
 
 /// A workspace to create.
 #[derive(Debug, Clone)]
@@ -103,7 +106,11 @@ pub async fn create_workspace(
         version: 1,
     };
     content_groups::insert(tx, created.workspace, &group, &GroupPath::default(), now).await?;
+    let scope = Scope::whole(created.workspace);
+    let changes = AuditChanges::created(serde_json::json!({"name": new.name}));
+    let action = AuditAction::WorkspaceCreate;
+    audit::record(tx, environment, &scope, action, created.workspace, changes);
     let request = TokenRequest::unlimited(new.token.clone(), created.user, "first token");
-    tokens::create(tx, environment, created.workspace, &request).await?;
+    tokens::create(tx, environment, &scope, &request).await?;
     Ok(created)
 }

@@ -2,6 +2,7 @@
 
 use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::tag::{NewTag, TagBody, TagChange};
+use galley_domain::audit::AuditAction;
 use galley_domain::event::ResourceChange;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
@@ -10,6 +11,7 @@ use galley_domain::{Permission, TagId};
 use galley_storage::tags::UsedTags;
 use galley_storage::{IdPage, Tx, WriteTx, tags};
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -86,8 +88,9 @@ pub async fn update(
     change: TagChange,
     expected: VersionPrecondition,
 ) -> Result<Tag, Error> {
-    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
+        let workspace = own.workspace();
         let found = tags::find_for_update(tx, workspace, id).await?;
         let before = found.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
@@ -98,7 +101,10 @@ pub async fn update(
             tag.version += 1;
             tags::update(tx, workspace, &tag).await?;
             let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
-            append_change(tx, &environment, workspace, event, body, ChangeKind::Updated).await?;
+            let changes = AuditChanges::updated(TagBody::from(&before), &body);
+            own.record(tx, AuditAction::TagUpdate, id, changes);
+            append_change(tx, own.environment(), workspace, event, body, ChangeKind::Updated)
+                .await?;
         }
         Ok(tag)
     };
@@ -111,14 +117,16 @@ pub async fn delete(
     id: TagId,
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
+        let workspace = own.workspace();
         let found = tags::find_for_update(tx, workspace, id).await?;
         let tag = found.ok_or_else(Error::not_found)?;
         expected.check_version(tag.version)?;
         tags::delete(tx, workspace, id).await?;
         let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
-        append_change(tx, &environment, workspace, event, body, ChangeKind::Removed).await
+        own.record(tx, AuditAction::TagDelete, id, AuditChanges::deleted(&body));
+        append_change(tx, own.environment(), workspace, event, body, ChangeKind::Removed).await
     };
     caller.write("tags.delete", write).await
 }
@@ -135,6 +143,8 @@ pub async fn create_in(
     let tag = Tag { id, label: label.clone(), color, version: 1 };
     tags::insert(tx, scope.workspace, &tag, environment.now()).await?;
     let (event, body) = (ResourceChange::TagChanged, TagBody::from(&tag));
+    let changes = AuditChanges::created(&body);
+    audit::record(tx, environment, scope, AuditAction::TagCreate, id, changes);
     append_change(tx, environment, scope.workspace, event, body, ChangeKind::Added).await?;
     Ok(tag)
 }

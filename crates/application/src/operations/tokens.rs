@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use galley_api_types::request::GroupLimit;
-use galley_api_types::token::TokenChange;
+use galley_api_types::token::{TokenBody, TokenChange};
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
+use galley_domain::audit::AuditAction;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::role::BaseType;
@@ -13,8 +14,9 @@ use galley_domain::{
     ContentGroupId, Invalid, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
 };
 use galley_storage::tokens::{self, Authentication, Token};
-use galley_storage::{IdPage, Tx, WriteTx, content_groups, members, roles};
+use galley_storage::{IdPage, Tx, WriteTx, content_groups, members, roles, workspaces};
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -71,7 +73,7 @@ impl TokenRequest {
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
-    workspace: WorkspaceId,
+    scope: &Scope,
     request: &TokenRequest,
 ) -> Result<Token, Error> {
     let token = Token {
@@ -88,7 +90,9 @@ pub async fn create(
         created_at: environment.now(),
         version: 1,
     };
-    tokens::insert(tx, workspace, &token, &request.token.hash()).await?;
+    tokens::insert(tx, scope.workspace, &token, &request.token.hash()).await?;
+    let changes = AuditChanges::created(TokenBody::from(&token));
+    audit::record(tx, environment, scope, AuditAction::TokenCreate, token.id, changes);
     Ok(token)
 }
 
@@ -118,8 +122,7 @@ pub async fn issue(
     respond: Respond<Token>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let create =
-        async move |tx: &WriteTx<'_>| issue_in(tx, own.environment(), own.token(), &new).await;
+    let create = async move |tx: &WriteTx<'_>| issue_in(tx, &own, &new).await;
     idempotency::create(caller, "tokens.create", request, None, create, respond).await
 }
 
@@ -132,9 +135,8 @@ pub async fn update(
     expected: VersionPrecondition,
 ) -> Result<Token, Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, own.environment(), own.token(), id, &change, expires_at, &expected).await
-    };
+    let write =
+        async move |tx: &WriteTx<'_>| update_in(tx, &own, id, &change, expires_at, &expected).await;
     caller.write("tokens.update", write).await
 }
 
@@ -145,19 +147,17 @@ pub async fn revoke(
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        revoke_in(tx, own.environment(), own.token(), id, &expected).await
-    };
+    let write = async move |tx: &WriteTx<'_>| revoke_in(tx, &own, id, &expected).await;
     caller.write("tokens.delete", write).await
 }
 
 /// Creates a token on behalf of another one, whose permissions, groups and expiry it can't exceed.
 async fn issue_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     request: &TokenRequest,
 ) -> Result<Token, Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     authority.require_permissions(request.permissions)?;
     authority.require_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
@@ -166,19 +166,19 @@ async fn issue_in(
     check_view(request.view, request.permissions)?;
     authority.require_groups(tx, request.content_groups.as_deref()).await?;
     check_groups(tx, actor.workspace, request.content_groups.as_deref()).await?;
-    create(tx, environment, actor.workspace, request).await
+    create(tx, environment, &caller.scope(), request).await
 }
 
 /// Updates a token. The update applies to every later request.
 async fn update_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: TokenId,
     change: &TokenChange,
     expires_at: Option<Option<Timestamp>>,
     expected: &VersionPrecondition,
 ) -> Result<Token, Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let before = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(before.version)?;
@@ -209,17 +209,19 @@ async fn update_in(
     }
     token.version += 1;
     tokens::update(tx, actor.workspace, &token).await?;
+    let changes = AuditChanges::updated(TokenBody::from(&before), TokenBody::from(&token));
+    caller.record(tx, AuditAction::TokenUpdate, id, changes);
     Ok(token)
 }
 
 /// Revokes a token. The revocation applies to every later request.
 async fn revoke_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: TokenId,
     expected: &VersionPrecondition,
 ) -> Result<(), Error> {
+    let (environment, actor) = (caller.environment(), caller.token());
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(token.version)?;
@@ -227,7 +229,24 @@ async fn revoke_in(
         check_does_not_exceed(tx, &authority, &token).await?;
     }
     tokens::delete(tx, actor.workspace, id).await?;
+    let changes = AuditChanges::deleted(TokenBody::from(&token));
+    caller.record(tx, AuditAction::TokenDelete, id, changes);
     Ok(())
+}
+
+/// Revokes a token on behalf of the operator. Returns false if there is none.
+pub async fn revoke_by_operator(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: TokenId,
+) -> Result<bool, Error> {
+    workspaces::lock(tx, scope.workspace).await?;
+    let Some(token) = tokens::find(tx, scope.workspace, id).await? else { return Ok(false) };
+    tokens::delete(tx, scope.workspace, id).await?;
+    let changes = AuditChanges::deleted(TokenBody::from(&token));
+    audit::record(tx, environment, scope, AuditAction::TokenDelete, id, changes);
+    Ok(true)
 }
 
 /// Rejects an operation on a token that has more permissions than the caller's, or lasts longer.

@@ -5,6 +5,7 @@
 //! of slugs.
 
 use galley_api_types::content_piece::ReferencedResources;
+use galley_domain::audit::AuditAction;
 use galley_domain::permission::{PERMANENT_PERMISSION, Resource};
 use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, Permission, Timestamp, WorkspaceId};
@@ -15,6 +16,7 @@ use galley_storage::{
     content_pieces as pieces, trash, workspaces,
 };
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -153,6 +155,11 @@ async fn undelete_in(
         }
     };
     trash::delete(tx, workspace, id).await?;
+    let action = match id {
+        TrashedId::Piece(_) => AuditAction::ContentPieceUndelete,
+        TrashedId::Group(_) => AuditAction::ContentGroupUndelete,
+    };
+    audit::record(tx, environment, scope, action, id, AuditChanges::default());
     Ok(undeleted)
 }
 
@@ -191,10 +198,11 @@ pub async fn delete_piece(
     caller.require(PERMANENT_PERMISSION)?;
     let (own, scope, since) = (caller.clone(), caller.scope(), since(caller));
     let delete = async move |tx: &WriteTx<'_>| {
-        if delete_entry(tx, &scope, TrashedId::Piece(id), since, &expected).await? {
+        let environment = own.environment();
+        let entry = TrashedId::Piece(id);
+        if delete_entry(tx, environment, &scope, entry, since, &expected).await? {
             return Ok(());
         }
-        let environment = own.environment();
         content_pieces::delete_in(tx, environment, &scope, id, &expected, Deletion::Permanent).await
     };
     caller.write("trash.delete_piece", delete).await
@@ -210,10 +218,11 @@ pub async fn delete_group(
     caller.require(PERMANENT_PERMISSION)?;
     let (own, scope, since) = (caller.clone(), caller.scope(), since(caller));
     let delete = async move |tx: &WriteTx<'_>| {
-        if delete_entry(tx, &scope, TrashedId::Group(id), since, &expected).await? {
+        let (environment, kind) = (own.environment(), Deletion::Permanent);
+        let entry = TrashedId::Group(id);
+        if delete_entry(tx, environment, &scope, entry, since, &expected).await? {
             return Ok(());
         }
-        let (environment, kind) = (own.environment(), Deletion::Permanent);
         content_groups::delete_in(tx, environment, &scope, id, recursive, &expected, kind).await
     };
     caller.write("trash.delete_group", delete).await
@@ -222,6 +231,7 @@ pub async fn delete_group(
 /// Deletes an entry with all that belongs to it. Returns false if there is none.
 async fn delete_entry(
     tx: &WriteTx<'_>,
+    environment: &Environment,
     scope: &Scope,
     id: TrashedId,
     since: Timestamp,
@@ -236,12 +246,23 @@ async fn delete_entry(
         return Err(Rejection::new(Reason::PreconditionFailed, detail).into());
     }
     lock(tx, scope.workspace, id).await?;
-    purge(tx, scope.workspace, id).await?;
+    purge(tx, environment, scope, id).await?;
     Ok(true)
 }
 
 /// Deletes an entry with its pieces and their revisions.
-async fn purge(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TrashedId) -> Result<(), Error> {
+async fn purge(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: TrashedId,
+) -> Result<(), Error> {
+    let workspace = scope.workspace;
+    let action = match id {
+        TrashedId::Piece(_) => AuditAction::ContentPiecePurge,
+        TrashedId::Group(_) => AuditAction::ContentGroupPurge,
+    };
+    audit::record(tx, environment, scope, action, id, AuditChanges::default());
     for piece in trash::pieces(tx, workspace, id).await? {
         content_piece_revisions::delete_of_piece(tx, workspace, piece).await?;
     }
@@ -270,9 +291,10 @@ pub async fn remove_expired(
             }
             let mut failed = false;
             for id in entries {
+                let own = environment.clone();
                 let remove = async move |tx: &WriteTx<'_>| {
                     if trash::lock(tx, workspace, id).await? {
-                        purge(tx, workspace, id).await?;
+                        purge(tx, &own, &Scope::whole(workspace), id).await?;
                     }
                     Ok::<_, Error>(())
                 };

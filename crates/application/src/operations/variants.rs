@@ -2,11 +2,13 @@
 
 use galley_api_types::event_envelope::ChangeKind;
 use galley_api_types::variant::{NewVariant, VariantBody, VariantChange};
+use galley_domain::VariantId;
+use galley_domain::audit::AuditAction;
 use galley_domain::event::ResourceChange;
 use galley_domain::variant::{Variant, VariantRef};
-use galley_domain::{VariantId, WorkspaceId};
 use galley_storage::{Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, variants};
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -39,9 +41,9 @@ pub async fn create(
     request: IdempotentRequest,
     respond: Respond<Variant>,
 ) -> Result<CreatedResponse, Error> {
-    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
     let create =
-        async move |tx: &WriteTx<'_>| create_in(tx, &environment, workspace, new.clone()).await;
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, new.clone()).await;
     idempotency::create(caller, "variants.create", request, None, create, respond).await
 }
 
@@ -52,8 +54,9 @@ pub async fn update(
     change: VariantChange,
     expected: VersionPrecondition,
 ) -> Result<Variant, Error> {
-    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
+        let workspace = own.workspace();
         let found = variants::find_for_update(tx, workspace, id).await?;
         let before = found.ok_or_else(Error::not_found)?;
         expected.check_version(before.version)?;
@@ -65,7 +68,10 @@ pub async fn update(
             variant.version += 1;
             variants::update(tx, workspace, &variant).await.map_err(map_taken_key)?;
             let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
-            append_change(tx, &environment, workspace, event, body, ChangeKind::Updated).await?;
+            let changes = AuditChanges::updated(VariantBody::from(&before), &body);
+            own.record(tx, AuditAction::VariantUpdate, id, changes);
+            append_change(tx, own.environment(), workspace, event, body, ChangeKind::Updated)
+                .await?;
         }
         Ok(variant)
     };
@@ -78,14 +84,16 @@ pub async fn delete(
     id: VariantId,
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
+        let workspace = own.workspace();
         let found = variants::find_for_update(tx, workspace, id).await?;
         let variant = found.ok_or_else(Error::not_found)?;
         expected.check_version(variant.version)?;
         variants::delete(tx, workspace, id).await?;
         let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
-        append_change(tx, &environment, workspace, event, body, ChangeKind::Removed).await
+        own.record(tx, AuditAction::VariantDelete, id, AuditChanges::deleted(&body));
+        append_change(tx, own.environment(), workspace, event, body, ChangeKind::Removed).await
     };
     caller.write("variants.delete", write).await
 }
@@ -94,16 +102,18 @@ pub async fn delete(
 pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
-    workspace: WorkspaceId,
+    scope: &Scope,
     new: NewVariant,
 ) -> Result<Variant, Error> {
     let NewVariant { key, label, description } = new;
     let id = VariantId::new(environment.new_id());
     let variant = Variant { id, key, label, description, version: 1 };
-    let inserted = variants::insert(tx, workspace, &variant, environment.now()).await;
+    let inserted = variants::insert(tx, scope.workspace, &variant, environment.now()).await;
     inserted.map_err(map_taken_key)?;
     let (event, body) = (ResourceChange::VariantChanged, VariantBody::from(&variant));
-    append_change(tx, environment, workspace, event, body, ChangeKind::Added).await?;
+    let changes = AuditChanges::created(&body);
+    audit::record(tx, environment, scope, AuditAction::VariantCreate, id, changes);
+    append_change(tx, environment, scope.workspace, event, body, ChangeKind::Added).await?;
     Ok(variant)
 }
 

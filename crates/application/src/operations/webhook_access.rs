@@ -9,12 +9,20 @@ use galley_storage::delivery_queue::{self, DeliverySelection};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteTx, webhooks};
 
+use crate::caller::Caller;
 use crate::error::Error;
+use crate::operations::authority::Authority;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
 /// The permission that every change of webhooks requires.
-pub(crate) const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Webhooks);
+const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Webhooks);
+
+/// Returns the caller's authority to change webhooks.
+pub(crate) async fn authority(tx: &WriteTx<'_>, caller: &Caller) -> Result<Authority, Error> {
+    let (environment, token) = (caller.environment(), caller.token());
+    Authority::with_permission(tx, environment, token, REQUIRED_PERMISSION).await
+}
 
 /// Returns a webhook as seen in the actor's scope.
 pub(crate) async fn find(

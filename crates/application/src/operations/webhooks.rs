@@ -1,7 +1,8 @@
 //! Webhooks: reads, creation, update, rotation of the secret, and deletion.
 
 use galley_api_types::problem::{Issue, Step};
-use galley_api_types::webhook::{NewWebhook, WebhookChange};
+use galley_api_types::webhook::{NewWebhook, WebhookBody, WebhookChange};
+use galley_domain::audit::AuditAction;
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
@@ -12,16 +13,14 @@ use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::WebhookListQuery;
 use galley_storage::{IdPage, Tx, WriteTx, content_groups, delivery_queue, webhooks};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
-use crate::operations::authority::Authority;
-use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
+use crate::operations::webhook_access::{authority, check_may_see, check_may_send, find};
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::{EMAIL_PERMISSION, Scope};
-use crate::secrets::SecretKey;
 
 /// The result of an update.
 #[derive(Debug)]
@@ -70,9 +69,7 @@ pub async fn create(
     respond: Respond<Webhook>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let create = async move |tx: &WriteTx<'_>| {
-        create_in(tx, own.environment(), own.service().key(), own.token(), &new).await
-    };
+    let create = async move |tx: &WriteTx<'_>| create_in(tx, &own, &new).await;
     idempotency::create(caller, "webhooks.create", request, None, create, respond).await
 }
 
@@ -84,9 +81,7 @@ pub async fn update(
     expected: VersionPrecondition,
 ) -> Result<WebhookUpdateResult, Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, own.environment(), own.token(), id, &change, &expected).await
-    };
+    let write = async move |tx: &WriteTx<'_>| update_in(tx, &own, id, &change, &expected).await;
     caller.write("webhooks.update", write).await
 }
 
@@ -99,10 +94,7 @@ pub async fn rotate_secret(
     respond: Respond<()>,
 ) -> Result<CreatedResponse, Error> {
     let own = caller.clone();
-    let rotate = async move |tx: &WriteTx<'_>| {
-        let key = own.service().key();
-        rotate_secret_in(tx, own.environment(), key, own.token(), id, &secret).await
-    };
+    let rotate = async move |tx: &WriteTx<'_>| rotate_secret_in(tx, &own, id, &secret).await;
     idempotency::create(caller, "webhooks.rotate_secret", request, None, rotate, respond).await
 }
 
@@ -113,21 +105,14 @@ pub async fn delete(
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
     let own = caller.clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        delete_in(tx, own.environment(), own.token(), id, &expected).await
-    };
+    let write = async move |tx: &WriteTx<'_>| delete_in(tx, &own, id, &expected).await;
     caller.write("webhooks.delete", write).await
 }
 
 /// Creates a webhook.
-async fn create_in(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    key: &SecretKey,
-    actor: &Authentication,
-    new: &NewWebhook,
-) -> Result<Webhook, Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+async fn create_in(tx: &WriteTx<'_>, caller: &Caller, new: &NewWebhook) -> Result<Webhook, Error> {
+    let (environment, key) = (caller.environment(), caller.service().key());
+    let authority = authority(tx, caller).await?;
     let actor = authority.token();
     let enabled = new.enabled.unwrap_or(true);
     let webhook = Webhook {
@@ -158,19 +143,20 @@ async fn create_in(
         .map(|secret| key.encrypt(&secret_aad(webhook.id), secret.reveal().as_bytes()));
     let now = environment.now();
     webhooks::insert(tx, actor.workspace, &webhook, sealed.as_deref(), now).await?;
+    let changes = AuditChanges::created(WebhookBody::from(&webhook));
+    caller.record(tx, AuditAction::WebhookCreate, webhook.id, changes);
     Ok(webhook)
 }
 
 /// Updates a webhook.
 async fn update_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: WebhookId,
     change: &WebhookChange,
     expected: &VersionPrecondition,
 ) -> Result<WebhookUpdateResult, Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    let authority = authority(tx, caller).await?;
     let actor = authority.token();
     delivery_queue::lock_queue_of_webhook(tx, actor.workspace, id).await?;
     let before = find(tx, actor, id).await?;
@@ -222,9 +208,12 @@ async fn update_in(
         // Pending deliveries are sent to the new address.
         check_may_send(tx, actor, webhook.id, DeliverySelection::Pending).await?;
     }
-    let now = environment.now();
+    let now = caller.environment().now();
     delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;
+    let [old, new] = [&before, &webhook].map(WebhookBody::from);
+    let changes = AuditChanges::updated(old, new);
+    caller.record(tx, AuditAction::WebhookUpdate, webhook.id, changes);
     Ok(WebhookUpdateResult { webhook, has_new_url })
 }
 
@@ -290,14 +279,13 @@ const PREVIOUS_SECRET_VALIDITY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 async fn rotate_secret_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    key: &SecretKey,
-    actor: &Authentication,
+    caller: &Caller,
     id: WebhookId,
     secret: &WebhookSecret,
 ) -> Result<(), Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
-    let workspace = actor.workspace;
+    let (environment, key) = (caller.environment(), caller.service().key());
+    let authority = authority(tx, caller).await?;
+    let workspace = caller.workspace();
     delivery_queue::lock_queue_of_webhook(tx, workspace, id).await?;
     find(tx, authority.token(), id).await?;
     let aad = secret_aad(id);
@@ -314,21 +302,23 @@ async fn rotate_secret_in(
     let sealed = key.encrypt(&aad, secret.reveal().as_bytes());
     let until = Timestamp::from_ms(environment.now().ms() + PREVIOUS_SECRET_VALIDITY_MS);
     webhooks::rotate_secret(tx, workspace, id, &sealed, current.as_deref(), until).await?;
+    caller.record(tx, AuditAction::WebhookRotateSecret, id, AuditChanges::default());
     Ok(())
 }
 
 /// Deletes a webhook.
 async fn delete_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: WebhookId,
     expected: &VersionPrecondition,
 ) -> Result<(), Error> {
-    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    let authority = authority(tx, caller).await?;
     let webhook = find(tx, authority.token(), id).await?;
     expected.check_version(webhook.version)?;
-    webhooks::delete(tx, actor.workspace, id).await?;
+    webhooks::delete(tx, caller.workspace(), id).await?;
+    let changes = AuditChanges::deleted(WebhookBody::from(&webhook));
+    caller.record(tx, AuditAction::WebhookDelete, id, changes);
     Ok(())
 }
 

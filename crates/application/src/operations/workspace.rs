@@ -1,13 +1,18 @@
 //! The workspace itself. Its changes emit no events.
 
+use galley_api_types::workspace_member::WorkspaceBody;
+use galley_domain::Timestamp;
+use galley_domain::audit::AuditAction;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
-use galley_domain::{Timestamp, WorkspaceId};
 use galley_storage::{Tx, WriteTx, workspaces};
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
+use crate::environment::Environment;
 use crate::error::Error;
 use crate::precondition::VersionPrecondition;
+use crate::scope::Scope;
 
 /// An update of a workspace.
 #[derive(Debug, Clone, Default)]
@@ -62,18 +67,22 @@ pub async fn update(
     update: WorkspaceUpdate,
     expected: VersionPrecondition,
 ) -> Result<Workspace, Error> {
-    let id = caller.workspace();
-    let write = async move |tx: &WriteTx<'_>| update_in(tx, id, &update, &expected).await;
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        update_in(tx, own.environment(), &own.scope(), &update, &expected).await
+    };
     caller.write("workspace.update", write).await
 }
 
 /// Updates a workspace in a transaction.
 pub async fn update_in(
     tx: &WriteTx<'_>,
-    id: WorkspaceId,
+    environment: &Environment,
+    scope: &Scope,
     update: &WorkspaceUpdate,
     expected: &VersionPrecondition,
 ) -> Result<Workspace, Error> {
+    let id = scope.workspace;
     workspaces::lock(tx, id).await?;
     let before = workspaces::find(tx, id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(before.version)?;
@@ -85,6 +94,12 @@ pub async fn update_in(
     if workspace != before {
         workspace.version += 1;
         workspaces::update(tx, &workspace).await?;
+        let [old, new] = [&before, &workspace].map(|one| WorkspaceBody::new(one, false));
+        let mut changes = AuditChanges::updated(old, new);
+        if workspace.billing != before.billing {
+            changes = changes.with_field("billing");
+        }
+        audit::record(tx, environment, scope, AuditAction::WorkspaceUpdate, id, changes);
     }
     Ok(workspace)
 }

@@ -14,6 +14,7 @@ use galley_storage::{
 };
 use serde::Serialize;
 
+use super::audit;
 use super::encode::{bundle_piece, text};
 use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
@@ -82,6 +83,7 @@ pub(crate) async fn export(
         }
     }
     trash::export(&snapshot, workspace, &variants, &mut folder).await?;
+    audit::export(&snapshot, workspace, &mut folder).await?;
     bar.finish_and_clear();
     drop(snapshot);
     database.close().await;

@@ -1,8 +1,11 @@
 //! The JSON of a bundle's files.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use anyhow::Context;
 use galley_domain::access_token::ExtensionName;
+use galley_domain::audit::AuditEntry;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{
     ContentPieceFields, ContentPieceOverrides, CustomData, Description, Slug, Title,
@@ -19,13 +22,13 @@ use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    Actor, ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
-    WebhookId, WorkspaceId, WorkspaceMemberId,
+    Actor, AuditEntryId, ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp,
+    UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::members::Member;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The format version that this program writes, and the latest that it reads.
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -211,6 +214,19 @@ bundle_types! {
         piece: BundlePiece,
     }
 
+    /// A change in the audit log.
+    BundleAuditEntry {
+        id: AuditEntryId,
+        actor: Actor,
+        action: String,
+        target: String,
+        revision: Option<i64> = "Option::is_none",
+        request_id: Option<String> = "Option::is_none",
+        remote_address: Option<IpAddr> = "Option::is_none",
+        /// The changed fields, each with its values.
+        changes: Option<Vec<Map<String, Value>>> = "Option::is_none",
+    }
+
     /// A change of a piece, or of its overrides in a variant.
     BundleRevision {
         number: i64,
@@ -292,6 +308,41 @@ impl BundleOverride {
 
     pub(super) fn into_overrides(self) -> ContentPieceOverrides {
         with_fields_of!(self => ContentPieceOverrides {})
+    }
+}
+
+impl TryFrom<AuditEntry> for BundleAuditEntry {
+    type Error = serde_json::Error;
+
+    fn try_from(entry: AuditEntry) -> serde_json::Result<Self> {
+        let changes = entry.changes.as_deref().map(serde_json::from_str).transpose()?;
+        Ok(Self {
+            id: entry.id,
+            actor: entry.actor,
+            action: entry.action.as_str().to_owned(),
+            target: entry.target,
+            revision: entry.revision,
+            request_id: entry.request_id,
+            remote_address: entry.remote_address.and_then(|address| address.parse().ok()),
+            changes,
+        })
+    }
+}
+
+impl TryFrom<BundleAuditEntry> for AuditEntry {
+    type Error = anyhow::Error;
+
+    fn try_from(read: BundleAuditEntry) -> anyhow::Result<Self> {
+        Ok(Self {
+            id: read.id,
+            actor: read.actor,
+            action: read.action.parse().with_context(|| format!("{}: action", read.id))?,
+            target: read.target,
+            revision: read.revision,
+            request_id: read.request_id,
+            remote_address: read.remote_address.map(|address| address.to_string()),
+            changes: read.changes.map(|changes| serde_json::to_string(&changes)).transpose()?,
+        })
     }
 }
 

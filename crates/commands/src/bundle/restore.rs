@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use galley_application::operations::audit::record_restoration;
 use galley_application::operations::content_pieces::{self, RestoredPiece};
 use galley_application::operations::import_sources::{self};
 use galley_application::operations::restored_version;
@@ -16,6 +17,7 @@ use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
 
+use crate::bundle::audit;
 use crate::bundle::files::{BundledPiece, piece, pieces};
 use crate::bundle::trash;
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
@@ -88,9 +90,16 @@ pub(crate) async fn restore(
     let (trashed, problems) = trashed.map_err(|error| error.context(INTERRUPTED))?;
     report.trashed = trashed;
     report.problems.extend(problems);
+    let problems = audit::restore(&database, &Scope::whole(workspace), folder).await;
+    report.problems.extend(problems.map_err(|error| error.context(INTERRUPTED))?);
     // The webhooks are written last, so that restored pieces don't trigger them.
-    let (now, own) = (environment.now(), manifest);
-    let insert = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
+    let (own, pieces) = (manifest, report.restored + report.trashed);
+    let insert = async move |tx: &WriteTx<'_>| {
+        if pieces > 0 {
+            record_restoration(tx, &environment, &Scope::whole(workspace), pieces);
+        }
+        own.insert_missing_webhooks(tx, environment.now()).await
+    };
     let webhooks = database.write("bundle.webhooks", insert).await.map_err(interrupted)?;
     database.close().await;
     report.print(workspace, webhooks);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use galley_api_types::content_group::NewContentGroup;
 use galley_api_types::variant::NewVariant;
 use galley_application::custom_data_schema::WorkBudget;
+use galley_application::operations::audit::record_import;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
 use galley_application::operations::{content_groups, tags, variants};
@@ -214,7 +215,7 @@ impl Destination for DatabaseDestination {
                 storage::variants::list(tx, scope.workspace, &IdPage::first(RESOURCE_LIST_LIMIT))
                     .await?;
             if !there.iter().any(|variant| variant.key.is_same_as(&new.key)) {
-                variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
+                variants::create_in(tx, &environment, &scope, new.clone()).await?;
             }
             Ok(())
         };
@@ -363,6 +364,12 @@ impl Batch {
                 import_sources::save_in(tx, &self.scope, &[source]).await?;
             }
             done.push(written);
+        }
+        let count =
+            |wanted: ImportOutcome| done.iter().filter(|written| written.outcome == wanted).count();
+        let (created, updated) = (count(ImportOutcome::Created), count(ImportOutcome::Updated));
+        if created + updated > 0 {
+            record_import(tx, &self.environment, &self.scope, created, updated);
         }
         Ok(done)
     }

@@ -218,6 +218,11 @@ async fn seen(program: &Program) -> Vec<String> {
     seen
 }
 
+/// Returns the audit log.
+async fn audit_log(program: &Program) -> Vec<Value> {
+    program.get("/audit?perPage=1000").await.as_array().unwrap().clone()
+}
+
 /// Returns the published view, itself and in German, without the times and authors of changes: a
 /// move is not a revision.
 async fn published(program: &Program, store: &TestStore) -> [Value; 2] {
@@ -282,6 +287,13 @@ async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     assert_eq!(site[0].as_array().unwrap().len(), 2);
     assert_eq!((&site[0][0]["title"], &site[1][1]["title"]), (&json!("Plain"), &json!("Titel")));
     assert_eq!(published(&restored, &other).await, site);
+    // The restored log goes on with the restoration and the tokens from above.
+    let logs = [audit_log(&program).await, audit_log(&restored).await];
+    let added = logs[1].iter().position(|entry| *entry == logs[0][1]).unwrap();
+    assert_eq!(logs[1][added..], logs[0][1..], "a token was created after the export");
+    let actions: Vec<_> = logs[1][..added].iter().map(|entry| &entry["action"]).collect();
+    assert_eq!(actions, ["token.create", "token.create", "workspace.restore"]);
+    assert_eq!(logs[1][2]["changes"], json!([{"field": "pieces", "after": 22}]));
     let webhooks = restored.get("/webhooks/list").await;
     for (index, reason) in ["requested", "group_deleted"].into_iter().enumerate() {
         let webhook = &webhooks[index];
@@ -302,10 +314,11 @@ async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     assert_eq!(last_event(&restored).await, event);
     let second = other.directory().join("second");
     export(&other, &second);
-    let without_hooks = |files: Vec<(String, String)>| -> Vec<_> {
-        files.into_iter().filter(|(name, _)| name != "webhooks.json").collect()
+    let is_same = |name: &str| name != "webhooks.json" && !name.starts_with("audit/");
+    let lasting = |files: Vec<(String, String)>| -> Vec<_> {
+        files.into_iter().filter(|(name, _)| is_same(name)).collect()
     };
-    assert_eq!(without_hooks(files(&second)), without_hooks(exported));
+    assert_eq!(lasting(files(&second)), lasting(exported));
 
     // Pieces that were deleted for good are restored. Those in the trash and changed ones stay.
     let pieces = restored.get("/content-pieces/list").await;

@@ -1,7 +1,7 @@
 //! The commands: their output, their changes, and their exit statuses.
 
 use galley_testing::{TestStore, on_both_engines};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Program, data_dir, free_port, galley, run, stderr, stdout, write};
 
@@ -88,6 +88,50 @@ async fn tokens_are_created_listed_and_revoked_while_a_server_runs(store: TestSt
         assert_eq!(output.status.code(), Some(1), "{wrong:?}");
         assert_eq!(stderr(&output).lines().count(), 1, "one line says why: {output:?}");
     }
+}
+
+#[on_both_engines]
+async fn the_audit_log_is_printed_for_people_and_for_programs(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let tag = program.request(reqwest::Method::POST, "/tags").json(&json!({"label": "News"}));
+    let tag: Value = tag.send().await.unwrap().json().await.unwrap();
+    let made = run(galley(&store).args(["token", "create", "--name", "ci"]));
+    assert!(made.status.success(), "{made:?}");
+    let printed = stdout(&run(galley(&store).arg("audit")));
+    let lines: Vec<_> = printed.lines().collect();
+    let words = |line: usize| lines[line].split_whitespace().skip(1).collect::<Vec<_>>();
+    assert_eq!((words(0)[0], words(0)[2..].join(" ")), ("token.create", "by system".to_owned()));
+    assert_eq!(words(1)[..2], ["tag.create", tag["id"].as_str().unwrap()]);
+    assert!(lines[1].ends_with("from 127.0.0.1"), "{}", lines[1]);
+    assert_eq!(lines.len(), 4, "the workspace and its token: {printed}");
+    let exported = stdout(&run(galley(&store).args(["audit", "--json"])));
+    let entries: Vec<Value> =
+        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(json!(entries), program.get("/audit").await);
+    let until = entries[1]["at"].as_str().unwrap();
+    let period = ["audit", "--json", "--since", until];
+    assert_eq!(stdout(&run(galley(&store).args(period))).lines().count(), 2);
+    let period = ["audit", "--json", "--until", until];
+    assert_eq!(stdout(&run(galley(&store).args(period))).lines().count(), 2);
+    let wrong = run(galley(&store).args(["audit", "--since", "yesterday"]));
+    assert_eq!((wrong.status.code(), stderr(&wrong).lines().count()), (Some(1), 1), "{wrong:?}");
+    let rejected = run(galley(&store).args(["audit", "--rejected-credentials"]));
+    assert_eq!((rejected.status.success(), stdout(&rejected)), (true, String::new()));
+    let unknown = program.client.get(format!("{}/tags/list", program.url));
+    let unknown = unknown.bearer_auth(crate::program::init_token().replace('a', "b"));
+    assert_eq!(unknown.send().await.unwrap().status(), 401);
+    let is_stored = async {
+        loop {
+            let arguments = ["audit", "--rejected-credentials", "--json"];
+            let stored = stdout(&run(galley(&store).args(arguments)));
+            if !stored.is_empty() {
+                break serde_json::from_str::<Value>(&stored).unwrap();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    let stored = tokio::time::timeout(std::time::Duration::from_mins(1), is_stored).await.unwrap();
+    assert_eq!((&stored["remoteAddress"], &stored["requests"]), (&json!("127.0.0.1"), &json!(1)));
 }
 
 #[on_both_engines]

@@ -4,10 +4,12 @@
 //! the workspace in which the handler works.
 
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use galley_application::operations::events;
 use galley_application::{Caller, Error, Reason, Rejection, StalenessBound};
@@ -17,10 +19,9 @@ use galley_domain::publication::ContentView;
 use galley_storage::tokens::Authentication;
 
 use crate::app::App;
-use crate::client_socket::ClientSocket;
 use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::authentication::{self, TokenLookup};
-use crate::extract::known_parameters;
+use crate::extract::{known_parameters, request_origin};
 use crate::middleware::request_log;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
@@ -70,6 +71,7 @@ permissions! {
     WriteProfile = write Profile;
     WriteTrash = write Trash;
     WritePublishing = write Publishing;
+    ReadAudit = read Audit;
 }
 
 /// The permission to read pieces, or a preview token.
@@ -152,7 +154,10 @@ impl<P: RequiredPermission> Actor<P> {
             return Err(Rejection::insufficient_permissions(P::PERMISSIONS).into());
         }
         known_parameters::check(parts, app)?;
-        let caller = Caller::new(app.service().clone(), authentication);
+        let mut caller = Caller::new(app.service().clone(), authentication);
+        if !parts.method.is_safe() {
+            caller = caller.with_request(request_origin::origin(parts, app));
+        }
         Ok(Self { caller, permission: PhantomData })
     }
 }
@@ -177,6 +182,9 @@ impl<P: RequiredPermission> HandlerArgument for Actor<P> {
 /// Finds the token of the header `Authorization`.
 async fn find(parts: &Parts, app: &App) -> Result<Option<Arc<Authentication>>, Error> {
     let token = authentication::bearer(&parts.headers).ok_or_else(|| {
+        if parts.headers.contains_key(AUTHORIZATION) {
+            count_rejected(parts, app);
+        }
         Rejection::unauthorized(
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
@@ -212,16 +220,23 @@ fn admit(
             Ok(found)
         }
         rejected => {
-            log_rejected(parts, app, rejected.as_deref());
+            let client = count_rejected(parts, app);
+            log_rejected(client, app, rejected.as_deref());
             Err(Rejection::unauthorized(unknown).into())
         }
     }
 }
 
+/// Counts rejected credentials, and returns the address of the client.
+fn count_rejected(parts: &Parts, app: &App) -> Option<IpAddr> {
+    let client = request_origin::client_address(parts, app);
+    app.service().rejected_credentials().count(client, app.environment().now());
+    client
+}
+
 /// Logs rejected credentials, for each client at most once in an interval. The line doesn't contain
 /// the token.
-fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
-    let client = parts.extensions.get().and_then(ClientSocket::address);
+fn log_rejected(client: Option<IpAddr>, app: &App, expired: Option<&Authentication>) {
     let Some(suppressed) = app.rejected_credentials().admit(client) else { return };
     let client = client.map(tracing::field::display);
     let token = expired.map(|expired| tracing::field::display(expired.token));

@@ -11,4 +11,5 @@ pub(crate) mod pagination;
 pub(crate) mod prefer;
 pub(crate) mod query;
 pub(crate) mod request;
+pub(crate) mod request_origin;
 pub(crate) mod staleness;

@@ -1,7 +1,7 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 19] = [
+pub(super) const TAGS: [(&str, &str, &str); 20] = [
     (
         "content-pieces",
         "Content pieces",
@@ -23,6 +23,7 @@ pub(super) const TAGS: [(&str, &str, &str); 19] = [
     ("workspace", "Workspace", "The workspace of the token."),
     ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
     ("events", "Events", "The changes in the workspace, in the order of their commits."),
+    ("audit", "Audit log", "The changes of all resources, and their authors."),
     ("", SERVICE, ""),
     ("healthz", SERVICE, "The service itself: health, documentation. Requires no token."),
     ("readyz", SERVICE, ""),

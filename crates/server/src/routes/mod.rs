@@ -1,5 +1,6 @@
 //! The endpoints, by resource.
 
+pub(crate) mod audit;
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
 pub(crate) mod docs;

@@ -1,8 +1,8 @@
 //! Privilege escalation: attempts to gain or revoke more than the token's own permissions. Each is
 //! rejected and changes nothing.
 
-use galley_application::VersionPrecondition;
 use galley_application::operations::workspace::{BillingUpdate, WorkspaceUpdate, update_in};
+use galley_application::{Scope, VersionPrecondition};
 use galley_domain::Timestamp;
 use galley_storage::WriteTx;
 use galley_testing::{TestStore, on_both_engines};
@@ -461,8 +461,10 @@ async fn billing_is_set_by_the_operator_and_shown_with_workspace_write(store: Te
 async fn set_billing(service: &Service, billing: BillingUpdate) {
     let workspace = service.home.made.workspace;
     let change = WorkspaceUpdate { billing, ..WorkspaceUpdate::default() };
+    let environment = service.environment.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        update_in(tx, workspace, &change, &VersionPrecondition::Any).await.map(drop)
+        let (scope, expected) = (Scope::whole(workspace), VersionPrecondition::Any);
+        update_in(tx, &environment, &scope, &change, &expected).await.map(drop)
     };
     service.database.write("workspace.update", write).await.unwrap();
 }

@@ -14,6 +14,7 @@
 
 mod actors;
 mod addresses;
+mod audit;
 mod bad_input;
 mod batch;
 mod bounds;

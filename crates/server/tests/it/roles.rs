@@ -28,7 +28,8 @@ async fn a_workspace_starts_with_three_roles(store: TestStore) {
             "tokens:write",
             "profile:write",
             "trash:write",
-            "publishing:write"
+            "publishing:write",
+            "audit:write"
         ])
     );
     let editor = &list.body[1]["permissions"];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::{ContentGroupName, GroupPath};
 use galley_domain::content_piece::{CustomData, Description, PieceField, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
@@ -19,8 +20,8 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::webhook::{DisabledReason, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    Actor, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet,
-    RoleId, TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId,
+    Actor, AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey,
+    PermissionSet, RoleId, TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId,
     WorkspaceMemberId,
 };
 
@@ -62,7 +63,7 @@ macro_rules! displayed {
 displayed! {
     WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
     ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor,
-    TrashedId
+    TrashedId, AuditEntryId
 }
 
 /// Stores values by their names.
@@ -78,7 +79,16 @@ macro_rules! named {
     )*};
 }
 
-named!(Color, BaseType, ContentView, EventType, DisabledReason, DeliveryStatus, Origin);
+named!(
+    AuditAction,
+    Color,
+    BaseType,
+    ContentView,
+    EventType,
+    DisabledReason,
+    DeliveryStatus,
+    Origin
+);
 
 /// Stores texts. They were checked when they were written, so reading them takes no check.
 macro_rules! texts {

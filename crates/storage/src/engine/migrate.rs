@@ -59,6 +59,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     22 "variant revisions" "0022_variant_revisions.sql",
     23 "publication" "0023_publication.sql",
     24 "preview tokens" "0024_preview_tokens.sql",
+    25 "audit" "0025_audit.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

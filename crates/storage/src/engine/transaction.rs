@@ -11,6 +11,7 @@ use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
 use futures_util::{TryFutureExt, TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
+use galley_domain::audit::AuditEntry;
 use parking_lot::Mutex;
 use tokio_postgres::types::ToSql;
 
@@ -298,6 +299,16 @@ impl<'a> WriteTx<'a> {
     /// Takes the events that have not been inserted yet.
     pub(crate) fn take_appended_events(&self) -> Vec<AppendedEvent> {
         self.changes.lock().take_events()
+    }
+
+    /// Appends an entry of the audit log, to be inserted at the end of the transaction.
+    pub(crate) fn append_audit_entry(&self, workspace: WorkspaceId, entry: AuditEntry) {
+        self.changes.lock().append_audit_entry(workspace, entry);
+    }
+
+    /// Takes the entries of the audit log that have not been inserted yet.
+    pub(crate) fn take_audit_entries(&self) -> Vec<(WorkspaceId, AuditEntry)> {
+        self.changes.lock().take_audit_entries()
     }
 
     /// Returns the scope of its changes.

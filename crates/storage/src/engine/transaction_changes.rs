@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use galley_domain::WorkspaceId;
+use galley_domain::audit::AuditEntry;
 
 use crate::engine::change_tracking::{Affects, ChangeScope};
 use crate::engine::new_event::AppendedEvent;
@@ -19,6 +20,8 @@ pub(crate) struct TransactionChanges {
     /// The events to insert, and their size in bytes.
     events: Vec<AppendedEvent>,
     events_size: usize,
+    /// The entries of the audit log to insert.
+    audit_entries: Vec<(WorkspaceId, AuditEntry)>,
 }
 
 impl TransactionChanges {
@@ -36,6 +39,17 @@ impl TransactionChanges {
         self.next.extend(other.next);
         self.events.extend(other.events);
         self.events_size += other.events_size;
+        self.audit_entries.extend(other.audit_entries);
+    }
+
+    /// Appends an entry of the audit log.
+    pub(crate) fn append_audit_entry(&mut self, workspace: WorkspaceId, entry: AuditEntry) {
+        self.audit_entries.push((workspace, entry));
+    }
+
+    /// Takes the entries of the audit log.
+    pub(crate) fn take_audit_entries(&mut self) -> Vec<(WorkspaceId, AuditEntry)> {
+        std::mem::take(&mut self.audit_entries)
     }
 
     /// Appends events. Returns the size of all that have not been taken yet.

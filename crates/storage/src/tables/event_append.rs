@@ -13,7 +13,7 @@ use crate::engine::{
     Affects, AppendedEvent, Error, Result, Row, Value, WriteTx, in_list, params, read_row, row,
 };
 use crate::tables::events::last_sequence;
-use crate::tables::{content_groups, webhooks};
+use crate::tables::{audit, content_groups, webhooks};
 
 /// The size of appended events, in bytes, above which a transaction inserts them before its end.
 const BUFFER_SIZE_LIMIT: usize = 32 << 20;
@@ -35,7 +35,8 @@ pub async fn append(
     Ok(())
 }
 
-/// Numbers and inserts the appended events, each with the webhooks that it matches.
+/// Inserts the appended entries of the audit log, and numbers and inserts the appended events, each
+/// with the webhooks that it matches.
 ///
 /// From here to the commit, all other writers of these workspaces wait. So this comes last, and its
 /// statements are pipelined. Their order matters: the current state can be read only under the
@@ -44,8 +45,12 @@ pub async fn append(
 /// The future is boxed, so that it is compiled once and not for each write.
 pub(crate) fn insert_appended<'t>(tx: &'t WriteTx<'_>) -> BoxFuture<'t, Result<()>> {
     Box::pin(async {
-        let appended = tx.take_appended_events();
-        if appended.is_empty() { Ok(()) } else { insert(tx, &appended).await }
+        let (audit_entries, appended) = (tx.take_audit_entries(), tx.take_appended_events());
+        let audited = audit::insert(tx, &audit_entries);
+        if appended.is_empty() {
+            return audited.await;
+        }
+        try_join(audited, insert(tx, &appended)).await.map(drop)
     })
 }
 

@@ -1,6 +1,7 @@
 //! The SQL of each resource: plain functions over a transaction, with the workspace as first
 //! parameter.
 
+pub mod audit;
 pub mod content_groups;
 pub mod content_piece_filters;
 pub mod content_piece_list;
@@ -24,6 +25,7 @@ mod paging;
 mod piece_tables;
 pub mod preview_tokens;
 pub mod published_pieces;
+pub mod rejected_credentials;
 mod revision_undo;
 pub mod roles;
 pub mod tags;

@@ -7,6 +7,7 @@ use galley_api_types::content_group::{
     ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, raw_schema,
 };
 use galley_api_types::problem::Step;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::{ContentGroup, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::ResourceChange;
@@ -17,6 +18,7 @@ use galley_storage::{
     workspaces,
 };
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::custom_data_schema;
 use crate::environment::Environment;
@@ -115,7 +117,10 @@ pub async fn create_in(
         custom_data_schema: new.custom_data_schema.clone(),
         version: 1,
     };
-    insert(tx, environment, scope, group, new.ancestor).await
+    let (group, path) = insert(tx, environment, scope, group, new.ancestor).await?;
+    let changes = AuditChanges::created(body(&group, &path, &[]));
+    audit::record(tx, environment, scope, AuditAction::ContentGroupCreate, group.id, changes);
+    Ok(group)
 }
 
 /// Creates a group with the id and fields that it had in another store.
@@ -127,7 +132,7 @@ pub async fn restore(
     ancestor: Option<ContentGroupId>,
 ) -> Result<ContentGroup, Error> {
     let group = ContentGroup { version: restored_version(environment), ..group };
-    insert(tx, environment, scope, group, ancestor).await
+    insert(tx, environment, scope, group, ancestor).await.map(|(group, _)| group)
 }
 
 /// Restores a group of the trash, unless it exists.
@@ -160,7 +165,7 @@ async fn insert(
     scope: &Scope,
     group: ContentGroup,
     ancestor: Option<ContentGroupId>,
-) -> Result<ContentGroup, Error> {
+) -> Result<(ContentGroup, GroupPath), Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let parents = parent_path(tx, scope, ancestor).await?;
     check_depth(parents.groups().len() + 1)?;
@@ -168,9 +173,9 @@ async fn insert(
     content_groups::insert(tx, scope.workspace, &group, &parents, now).await?;
     let path = parents.child(group.id);
     let data = event_data(&group, &path, &[]);
-    let added = event(environment, ResourceChange::GroupAdded(path), data, None);
+    let added = event(environment, ResourceChange::GroupAdded(path.clone()), data, None);
     event_append::append(tx, scope.workspace, [added], now).await?;
-    Ok(group)
+    Ok((group, path))
 }
 
 /// Renames a group, or moves it with its subtree.
@@ -225,6 +230,9 @@ pub async fn update_in(
     let children = children.get(&group.id).map(Vec::as_slice).unwrap_or_default();
     let path_after = target.as_ref().map_or_else(|| path.clone(), |parents| parents.child(id));
     let data = event_data(&group, &path_after, children);
+    let changes =
+        AuditChanges::updated(body(&before, &path, children), body(&group, &path_after, children));
+    audit::record(tx, environment, scope, AuditAction::ContentGroupUpdate, id, changes);
     let mut events = Vec::new();
     if is_changed {
         let change = ResourceChange::GroupChanged(path_after.clone());
@@ -262,7 +270,13 @@ pub async fn delete_in(
         deleted_by: scope.author,
         pieces: 0,
     };
+    let changes = AuditChanges::deleted(body(&group, &path, &[]));
     let groups = deleted_groups(tx, workspace, group, path, recursive).await?;
+    let action = match kind {
+        Deletion::ToTrash => AuditAction::ContentGroupDelete,
+        Deletion::Permanent => AuditAction::ContentGroupPurge,
+    };
+    audit::record(tx, environment, scope, action, id, changes);
     let trashed = (kind == Deletion::ToTrash).then_some(entry.id);
     if let Some(trashed) = trashed {
         trash::insert(tx, workspace, &entry).await?;
@@ -445,14 +459,21 @@ fn check_depth(depth: usize) -> Result<(), Error> {
 }
 
 fn event_data(group: &ContentGroup, path: &GroupPath, children: &[ContentGroupId]) -> String {
+    serde_json::to_string(&body(group, path, children)).expect("resources are JSON")
+}
+
+fn body<'g>(
+    group: &'g ContentGroup,
+    path: &'g GroupPath,
+    children: &'g [ContentGroupId],
+) -> ContentGroupBody<'g> {
     let groups = path.groups();
-    let body = ContentGroupBody {
+    ContentGroupBody {
         id: group.id,
         name: group.name.as_str(),
         unique_slugs: group.unique_slugs,
         custom_data_schema: raw_schema(group),
         ancestors: &groups[..groups.len().saturating_sub(1)],
         descendants: Descendants::Ids(children),
-    };
-    serde_json::to_string(&body).expect("resources are JSON")
+    }
 }

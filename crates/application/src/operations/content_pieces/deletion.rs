@@ -2,6 +2,7 @@
 
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_domain::ContentPieceId;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
@@ -9,6 +10,7 @@ use galley_domain::trash::{Deletion, TrashEntry, TrashedId};
 use galley_storage::event_append::{self, NewEvent};
 use galley_storage::{WriteTx, content_piece_revisions, content_pieces, published_pieces, trash};
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::published_copy::remove_published;
@@ -53,6 +55,12 @@ pub async fn delete_in(
     let trashed = (kind == Deletion::ToTrash).then_some(entry.id);
     remove(tx, environment, scope, &piece, &path, trashed).await?;
     event_append::append(tx, scope.workspace, [removed], now).await?;
+    let action = match kind {
+        Deletion::ToTrash => AuditAction::ContentPieceDelete,
+        Deletion::Permanent => AuditAction::ContentPiecePurge,
+    };
+    let changes = AuditChanges::of_piece([], Some(piece.latest_revision()));
+    audit::record(tx, environment, scope, action, id, changes);
     Ok(())
 }
 

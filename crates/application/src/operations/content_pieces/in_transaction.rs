@@ -2,9 +2,11 @@
 
 use futures_util::future::try_join;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
+use galley_domain::audit::AuditAction;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::event::ResourceChange;
 use galley_domain::publication::Publication;
+use galley_domain::revision::Origin;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::content_piece_revisions::StoredRevision;
 use galley_storage::content_piece_variants::Override;
@@ -14,6 +16,7 @@ use galley_storage::{
     ordering, variants,
 };
 
+use crate::audit::{self, AuditChanges};
 use crate::custom_data_schema::WorkBudget;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -105,6 +108,10 @@ pub async fn create_in(
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     event_append::append(tx, scope.workspace, [added], now).await?;
+    if scope.origin != Origin::Import {
+        let changes = AuditChanges::of_piece([], Some(piece.latest_revision()));
+        audit::record(tx, environment, scope, AuditAction::ContentPieceCreate, piece.id, changes);
+    }
     Ok(StoredPiece { piece, referenced })
 }
 

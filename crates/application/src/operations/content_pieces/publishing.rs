@@ -1,5 +1,6 @@
 //! Publication of pieces.
 
+use galley_domain::audit::AuditAction;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::permission::Resource;
@@ -11,7 +12,9 @@ use galley_storage::{
     WriteTx, content_groups, content_piece_revisions, content_pieces, ordering, published_pieces,
     variants,
 };
+use serde_json::json;
 
+use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -77,7 +80,10 @@ pub async fn unpublish(
         match at {
             Some(unpublish_at) => {
                 let publication = Publication { unpublish_at, ..piece.publication };
-                published_pieces::update_publication(tx, workspace, id, &publication).await?;
+                if publication != piece.publication {
+                    published_pieces::update_publication(tx, workspace, id, &publication).await?;
+                    record_schedule(tx, &environment, &scope, id, piece.publication, publication);
+                }
             }
             None => unpublish_piece(tx, &environment, &scope, &piece).await?,
         }
@@ -116,12 +122,31 @@ async fn publish_in(
     publication.unpublish_at = request.unpublish_at.unwrap_or(publication.unpublish_at);
     if publication != piece.publication {
         published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
+        record_schedule(tx, environment, scope, piece.id, piece.publication, publication);
         piece.publication = publication;
     }
     if request.at.is_none() {
         publish_piece(tx, environment, scope, &piece, number).await?;
     }
     StoredPiece::find(tx, scope, piece.id).await
+}
+
+/// Records the change of a schedule.
+fn record_schedule(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: ContentPieceId,
+    before: Publication,
+    after: Publication,
+) {
+    let times = |publication: Publication| {
+        let Publication { publish_at, unpublish_at, .. } = publication;
+        json!({"publishAt": publish_at, "unpublishAt": unpublish_at})
+    };
+    let changes = AuditChanges::updated(times(before), times(after));
+    let changes = changes.with_revision(after.publish_revision);
+    audit::record(tx, environment, scope, AuditAction::ContentPieceSchedule, id, changes);
 }
 
 /// Locks the variants that the publication of a revision refers to: `number`, or the latest one.
@@ -169,6 +194,8 @@ pub(crate) async fn publish_piece(
     content_piece_revisions::mark_published(tx, workspace, piece.id, number).await?;
     piece.publication.published = Some(published);
     published_pieces::update_publication(tx, workspace, piece.id, &piece.publication).await?;
+    let changes = AuditChanges::of_piece([], Some(number));
+    audit::record(tx, environment, scope, AuditAction::ContentPiecePublish, piece.id, changes);
     let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
     let change = if was_published {
         ResourceChange::PieceUpdated { before: path.clone(), after: path.clone() }
@@ -199,6 +226,8 @@ pub(crate) async fn unpublish_piece(
     let publication = Publication { published: None, ..piece.publication };
     let piece = ContentPiece { publication, ..piece.clone() };
     published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
+    let (action, changes) = (AuditAction::ContentPieceUnpublish, AuditChanges::default());
+    audit::record(tx, environment, scope, action, piece.id, changes);
     let change = ResourceChange::PieceUnpublished(path);
     let unpublished = piece_event(tx, environment, workspace, &piece, change).await?;
     Ok(event_append::append(tx, workspace, [unpublished], environment.now()).await?)

@@ -1,12 +1,14 @@
 //! Restoration of earlier revisions, and notes on revisions.
 
 use galley_api_types::content_piece::ReferencedResources;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_piece::{ContentPiece, ContentPieceChange, PieceField};
 use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId, VariantId};
 use galley_storage::{WriteTx, content_piece_revisions, content_pieces, ordering, variants};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -164,8 +166,9 @@ pub async fn update_revision_note(
     change: RevisionNoteChange,
     expected: VersionPrecondition,
 ) -> Result<NotedRevision, Error> {
-    let scope = caller.scope();
+    let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
+        let scope = own.scope();
         let workspace = scope.workspace;
         let piece = lock_visible(tx, &scope, change.id).await?;
         let mut found = find_revision(tx, workspace, &piece, change.revision).await?;
@@ -177,6 +180,11 @@ pub async fn update_revision_note(
         let Some(note) = &change.note else {
             return Ok(NotedRevision { revision: found, version, referenced });
         };
+        if found.revision.note != *note {
+            let number = Some(found.revision.number);
+            let changes = AuditChanges::default().with_field("note").with_revision(number);
+            own.record(tx, AuditAction::RevisionUpdate, change.id, changes);
+        }
         found.revision.note.clone_from(note);
         if !piece.has_revisions() {
             // The first revision has no row yet.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use galley_domain::audit::AuditAction;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId};
 use galley_storage::{WriteTx, content_piece_revisions, variants};
 
+use crate::audit::AuditChanges;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::operations::content_pieces::restore_revision::lock_visible;
@@ -22,8 +24,9 @@ pub async fn purge_revision(
     revision: RevisionId,
     expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let scope = caller.scope();
+    let own = caller.clone();
     let purge = async move |tx: &WriteTx<'_>| {
+        let scope = own.scope();
         let workspace = scope.workspace;
         // The deletion of a variant locks it first, too, and removes the values of its revisions.
         if let Some(number) = revision.number_in(id)
@@ -54,6 +57,8 @@ pub async fn purge_revision(
                 return Err(Rejection::new(Reason::PublishedRevision, detail).into());
             }
         }
+        let changes = AuditChanges::default().with_revision(Some(number));
+        own.record(tx, AuditAction::RevisionPurge, id, changes);
         let removed = BTreeSet::from([number]);
         merge(tx, workspace, &piece, part, &removed).await?;
         Ok(content_piece_revisions::delete(tx, workspace, piece.id, &removed).await?)

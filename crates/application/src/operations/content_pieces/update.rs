@@ -5,10 +5,11 @@ use std::sync::Arc;
 use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::problem::{Issue, Step};
 use galley_content::Tree;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceChange, PieceField};
 use galley_domain::event::ResourceChange;
-use galley_domain::revision::{PartState, RevisionNote};
+use galley_domain::revision::{Origin, PartState, RevisionNote};
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_revisions::LatestRevision;
@@ -18,6 +19,7 @@ use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
 };
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::content_pieces::custom_data::{self, CustomDataChange};
@@ -287,6 +289,7 @@ pub async fn update_in(
     let shown_before = (part.path != path).then(|| part.shown_before());
     let moved_between = (part.path.clone(), path.clone());
     let paths = ResourceChange::PieceUpdated { before: part.path.clone(), after: path };
+    let fields = part.changed.clone();
     let change = part.into_change(update);
     let change = PartChange { is_autosave: change.is_autosave && !moves, ..change };
     let recorded = revisions::record(tx, environment, scope, change, updated_at);
@@ -302,6 +305,7 @@ pub async fn update_in(
         revision: recorded.number,
         ..after
     };
+    append_audit_entry(tx, environment, scope, (&before, &piece), fields, recorded.delays_event);
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
     if moves {
         Box::pin(move_published(tx, environment, scope, &piece, moved_between)).await?;
@@ -327,6 +331,36 @@ pub async fn update_in(
         event_append::append(tx, scope.workspace, [event], updated.piece.updated_at).await?;
     }
     Ok(updated)
+}
+
+/// Appends the audit entry of an update. The entry of an autosave's revision stands for the
+/// autosaves that continue it.
+fn append_audit_entry(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    (before, after): (&ContentPiece, &ContentPiece),
+    fields: Vec<PieceField>,
+    is_autosave: bool,
+) {
+    let continues = is_autosave && after.revision == before.revision;
+    if continues || scope.origin == Origin::Import {
+        return;
+    }
+    let action = match scope.origin {
+        Origin::Restore => AuditAction::ContentPieceRestore,
+        _ => AuditAction::ContentPieceUpdate,
+    };
+    let revision = after.revision.filter(|_| !fields.is_empty());
+    let changes = AuditChanges::of_piece(fields, revision);
+    let changes = if after.content_group_id != before.content_group_id {
+        changes.with_field("contentGroupId")
+    } else if after.order != before.order {
+        changes.with_field("position")
+    } else {
+        changes
+    };
+    audit::record(tx, environment, scope, action, before.id, changes);
 }
 
 async fn custom_data_issues(

@@ -14,6 +14,7 @@ use super::schema;
 use crate::app::App;
 use crate::extract::body::{JsonBody, UnauthenticatedBody};
 use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::request_origin::Origin;
 use crate::problem::Problem;
 use crate::respond::created::REPLAYED;
 use crate::respond::response;
@@ -39,6 +40,7 @@ use crate::respond::response;
 pub(crate) async fn handle(
     State(app): State<App>,
     key: IdempotencyKey,
+    Origin(origin): Origin,
     UnauthenticatedBody(JsonBody { mut fields, .. }): UnauthenticatedBody,
 ) -> Result<Response, Problem> {
     let acceptance = InviteAcceptance::parse(&mut fields);
@@ -50,7 +52,7 @@ pub(crate) async fn handle(
         None => app.environment().new_access_token(),
     };
     let acceptance = AcceptInviteRequest { code, username, full_name, token };
-    let accepted = invites::accept(app.service(), acceptance.clone()).await?;
+    let accepted = invites::accept(app.service(), acceptance.clone(), origin).await?;
     let mut response = response::ok(&schema::AcceptedInviteSchema {
         workspace_id: accepted.workspace.to_string(),
         member_id: accepted.member.to_string(),

@@ -18,6 +18,7 @@ use super::schema;
 use crate::app::App;
 use crate::extract::body::FormBody;
 use crate::extract::query::Query;
+use crate::extract::request_origin::Origin;
 use crate::problem::Problem;
 use crate::respond::pages;
 
@@ -122,7 +123,11 @@ pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Resp
         ),
     ),
 )]
-pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Response, Problem> {
+pub(crate) async fn submit(
+    State(app): State<App>,
+    Origin(origin): Origin,
+    sent: FormBody,
+) -> Result<Response, Problem> {
     let code = sent.field("code");
     let (attempt, names) =
         (sent.field("attempt"), [sent.field("username"), sent.field("fullName")]);
@@ -154,7 +159,7 @@ pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Res
     };
     let acceptance =
         AcceptInviteRequest { code: code.to_owned(), username: short_name, full_name: name, token };
-    match invites::accept(app.service(), acceptance.clone()).await {
+    match invites::accept(app.service(), acceptance.clone(), origin).await {
         Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
             let detail = "belongs to another user: choose another one".to_owned();

@@ -54,6 +54,12 @@ const ROWS: &str = r#"
         ?cursor=x -> cursor
         ?lastId=x -> lastId
         ?webhookId=$tag -> 404 not_found
+    GET /audit
+        ?action=tag.renamed -> action
+        ?since=yesterday&until=2026-13-01 -> since until
+        ?cursor=W10 -> cursor
+        ?perPage=1001 -> perPage
+        ?target=a&target=b -> target
     GET /events
         ?after=-1 -> after
         ?after=x&perPage=1001 -> after perPage

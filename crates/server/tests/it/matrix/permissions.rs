@@ -78,6 +78,7 @@ const ROWS: &str = "
     GET    /webhooks/deliveries                  webhooks:read              200 200 404 200 404
     POST   /webhooks/deliveries/retry            webhooks:write             202 403 404 202 404
     POST   /webhooks/rotate-secret               webhooks:write             204 204 404 204 404
+    GET    /audit                                audit:read                 200 200 403 200 200
     GET    /events                               FEED                       200 200 200 200 200
     GET    /events/position                      FEED                       200 200 200 200 200
     POST   /events/ticket                        FEED                       200 200 200 200 200

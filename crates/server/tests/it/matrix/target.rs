@@ -23,7 +23,7 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 11] = [
     ("POST", "/invites/accept", "/invites/accept", 415),
 ];
 
-pub(super) const RESOURCES: [&str; 12] = [
+pub(super) const RESOURCES: [&str; 13] = [
     "contentPieces",
     "contentGroups",
     "tags",
@@ -36,6 +36,7 @@ pub(super) const RESOURCES: [&str; 12] = [
     "profile",
     "trash",
     "publishing",
+    "audit",
 ];
 
 /// Starts a service without a limit on invites.

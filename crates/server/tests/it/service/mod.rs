@@ -12,7 +12,7 @@ use galley_application::operations::setup::{
 };
 use galley_application::operations::tokens::{self, TokenRequest};
 use galley_application::secrets::SecretKey;
-use galley_application::{Clock, Environment, Error, SystemClock};
+use galley_application::{Clock, Environment, Error, Scope, SystemClock};
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::{EmailAddress, FullName};
@@ -310,7 +310,7 @@ impl Service {
         };
         let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
         let write = async move |tx: &WriteTx<'_>| {
-            tokens::create(tx, &environment, workspace, &request).await.map(drop)
+            tokens::create(tx, &environment, &Scope::whole(workspace), &request).await.map(drop)
         };
         self.database.write("tokens.create", write).await.unwrap();
         token.reveal().to_owned()
@@ -390,6 +390,7 @@ impl Service {
             "/webhooks/list?perPage=1000",
             "/workspace",
             "/profile",
+            "/audit?perPage=1000",
         ] {
             all.push(self.get(path).await.body);
         }

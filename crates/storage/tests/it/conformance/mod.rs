@@ -1,6 +1,7 @@
 //! Every function of the store behaves alike on both engines. Both can prepare its statements, and
 //! find their rows by an index.
 
+mod audit;
 mod connections;
 mod content_groups;
 mod content_pieces;
@@ -23,6 +24,7 @@ use galley_storage::events;
 use galley_storage::{ChangeStatement, Error, StatementLog, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
 
+use self::audit::audit_log;
 use self::content_groups::groups;
 use self::content_pieces::pieces;
 use crate::store::{NOW, OpenStore, id};
@@ -104,6 +106,7 @@ async fn exercise(open: &OpenStore) {
     let exercise = async move |tx: &WriteTx<'_>| {
         let member = people::exercise(tx, given.workspace, given.group).await?;
         groups(tx, given.workspace, given.group).await?;
+        Box::pin(audit_log(tx, given.workspace)).await?;
         Box::pin(pieces(tx, &given, member)).await?;
         people::leave(tx, given.workspace, member).await?;
         append_events(tx, given.workspace, given.group).await
