@@ -428,6 +428,9 @@ impl<'a> WriteTx<'a> {
         affects: Affects,
     ) -> Result<()> {
         let rows: Vec<R> = rows.into_iter().collect();
+        if let [row] = rows.as_slice() {
+            return self.change(sql, row.as_ref(), affects).await;
+        }
         let mut statements = Vec::new();
         let mut rest = rows.as_slice();
         while let Some(first) = rest.first() {
