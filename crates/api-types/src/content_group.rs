@@ -1,7 +1,7 @@
 //! The JSON representation of a content group.
 
 use galley_domain::ContentGroupId;
-use galley_domain::content_group::{ContentGroup, ContentGroupName};
+use galley_domain::content_group::{ContentGroup, ContentGroupName, PreviewUrl};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,6 +26,9 @@ pub struct ContentGroupBody<'a> {
     /// own.
     #[schema(value_type = Option<Object>, example = json!({"type": "object"}))]
     pub custom_data_schema: Option<&'a RawValue>,
+    /// The URL of the page that shows drafts of these pieces, unless a descendant has its own.
+    #[schema(example = "https://example.org/preview?id={id}&token={token}")]
+    pub preview_url: Option<&'a str>,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     pub ancestors: &'a [ContentGroupId],
@@ -70,6 +73,9 @@ pub struct NestedGroup {
     /// own.
     #[schema(value_type = Option<Object>, example = json!({"type": "object"}))]
     custom_data_schema: Option<Box<RawValue>>,
+    /// The URL of the page that shows drafts of these pieces, unless a descendant has its own.
+    #[schema(example = "https://example.org/preview?id={id}&token={token}")]
+    preview_url: Option<String>,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     ancestors: Vec<ContentGroupId>,
@@ -82,6 +88,11 @@ pub struct NestedGroup {
 pub fn raw_schema(group: &ContentGroup) -> Option<&RawValue> {
     let schema = group.custom_data_schema.as_ref()?;
     serde_json::from_str(schema.as_str()).ok()
+}
+
+/// Returns the text of a group's preview URL.
+pub fn preview_url(group: &ContentGroup) -> Option<&str> {
+    group.preview_url.as_ref().map(PreviewUrl::as_str)
 }
 
 /// Returns the children of `parent`, each with its own subtree. `path` is the path of `parent`,
@@ -114,6 +125,7 @@ fn nest(
                 name: group.name.as_str().to_owned(),
                 unique_slugs: group.unique_slugs,
                 custom_data_schema: raw_schema(group).map(ToOwned::to_owned),
+                preview_url: preview_url(group).map(ToOwned::to_owned),
                 ancestors: path.to_vec(),
                 descendants: nest(by_parent, group.id, &below),
             }
@@ -135,5 +147,9 @@ bodies! {
         /// A JSON Schema (2020-12) of the custom data of the pieces in the group and its
         /// descendants, at most 65,536 bytes. References must stay within it.
         custom_data_schema: optional CustomDataSchema,
+        /// The URL of the page that shows drafts of the pieces in the group and its descendants: an
+        /// absolute http or https URL with the placeholder `{token}` for a preview token, and
+        /// optionally `{id}` for the piece.
+        preview_url: optional PreviewUrl,
     }
 }

@@ -157,6 +157,23 @@ impl PartialSchema for WebhookUrl {
 
 impl ToSchema for WebhookUrl {}
 
+/// The URL of the page that shows drafts.
+pub struct PreviewUrl;
+
+impl PartialSchema for PreviewUrl {
+    fn schema() -> RefOr<Schema> {
+        text("An absolute http or https URL with the placeholder `{token}`, and optionally `{id}`.")
+            .min_length(Some(1))
+            .max_length(Some(2_048))
+            .format(Some(SchemaFormat::Custom("uri-template".to_owned())))
+            .pattern(Some(r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x20\x7f-\xa0]*\{token\}"))
+            .examples([json!("https://example.org/preview?id={id}&token={token}")])
+            .into()
+    }
+}
+
+impl ToSchema for PreviewUrl {}
+
 /// Returns the pattern of full names: one line without controls of text direction, and with at
 /// least one visible character.
 fn full_name_pattern() -> String {

@@ -105,6 +105,7 @@ async fn create(
                             ancestor: parent,
                             unique_slugs: None,
                             custom_data_schema: None,
+                            preview_url: None,
                         };
                         content_groups::create_in(tx, &environment, &scope, &new).await?.id
                     }
@@ -142,6 +143,7 @@ async fn move_to(
         ancestor: Some(parent),
         unique_slugs: None,
         custom_data_schema: None,
+        preview_url: None,
     };
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::update_in(tx, &environment, &scope, id, &change, &VersionPrecondition::Any)

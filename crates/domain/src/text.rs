@@ -26,6 +26,26 @@ impl Invalid {
     }
 }
 
+/// Rejects a text that is no absolute http or https URL, to 2,048 characters, or that has a user or
+/// password. `with_user` is the message for the latter.
+pub(crate) fn check_http_url(text: &str, with_user: &str) -> Result<(), Invalid> {
+    let reject = |message: &str| Err(Invalid::new("invalid_url", message));
+    check_length(text, 1, 2_048)?;
+    let hidden = |c: char| c.is_control() || c.is_whitespace();
+    match url::Url::parse(text) {
+        _ if text.contains(hidden) => reject("must not contain white space or control characters"),
+        Ok(url)
+            if !matches!(url.scheme(), "http" | "https")
+                || !text[url.scheme().len()..].starts_with("://") =>
+        {
+            reject("must be an absolute http or https URL")
+        }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => reject(with_user),
+        Ok(_) => Ok(()),
+        Err(_) => reject("must be an absolute http or https URL"),
+    }
+}
+
 /// Rejects a text with fewer characters than `min` or more than `max`.
 pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Invalid> {
     // A character has at least one byte, so most texts need no count of characters.

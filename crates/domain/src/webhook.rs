@@ -10,7 +10,7 @@ use crate::event::{EventType, EventTypes};
 use crate::id::{ContentGroupId, WebhookId};
 use crate::named_enum;
 use crate::publication::ContentView;
-use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
+use crate::text::{Invalid, ShortText, check_http_url, checked_text, line_of_text};
 use crate::time::Timestamp;
 
 line_of_text! {
@@ -21,23 +21,7 @@ line_of_text! {
 checked_text! {
     /// An absolute http or https URL, to 2,048 characters, without user and password.
     WebhookUrl, |text| {
-        let reject = |message: &str| Err(Invalid::new("invalid_url", message));
-        check_length(text, 1, 2_048)?;
-        let hidden = |c: char| c.is_control() || c.is_whitespace();
-        match url::Url::parse(text) {
-            _ if text.contains(hidden) => reject("must not contain white space or control characters"),
-            Ok(url)
-                if !matches!(url.scheme(), "http" | "https")
-                    || !text[url.scheme().len()..].starts_with("://") =>
-            {
-                reject("must be an absolute http or https URL")
-            }
-            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                reject("must not contain a user or password: the secret signs requests")
-            }
-            Ok(_) => Ok(()),
-            Err(_) => reject("must be an absolute http or https URL"),
-        }
+        check_http_url(text, "must not contain a user or password: the secret signs requests")
     }
 }
 

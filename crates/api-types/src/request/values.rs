@@ -1,7 +1,7 @@
 //! The types of fields in request bodies.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
-use galley_domain::content_group::ContentGroupName;
+use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
@@ -107,6 +107,7 @@ texts! {
     Username: Username::parse, schema_of::<schemas::Username>();
     VariantKey: VariantKey::parse, text().max_length(Some(35)).pattern(Some(VARIANT_KEY));
     VariantLabel: VariantLabel::parse, name();
+    PreviewUrl: PreviewUrl::parse, schema_of::<schemas::PreviewUrl>();
     WebReference: WebReference::parse, up_to(2_048).format(Some(custom_format("uri-reference")));
     WebhookName: WebhookName::parse, name();
     WebhookSecret, true: WebhookSecret::parse, up_to(255);

@@ -10,7 +10,7 @@ use galley_domain::{ContentPieceId, Permission, PermissionSet, Timestamp};
 use galley_storage::content_pieces::{self, View};
 use galley_storage::preview_tokens::{self, PreviewToken};
 use galley_storage::tokens::{self, Authentication};
-use galley_storage::{Error as StorageError, Tx, WriteTx};
+use galley_storage::{Error as StorageError, Tx, WriteTx, content_groups};
 
 use crate::audit::AuditChanges;
 use crate::caller::Caller;
@@ -27,6 +27,8 @@ pub struct IssuedPreview {
     pub token: AccessToken,
     /// The time at which it expires.
     pub expires_at: Timestamp,
+    /// The URL that shows the piece, if its group or an ancestor has a preview page.
+    pub url: Option<String>,
 }
 
 /// Creates a token that reads a piece of the caller's scope and nothing else, with the caller's
@@ -42,7 +44,7 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
         let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
         let found =
             content_pieces::find_visible(tx, workspace, id, within, View::default()).await?;
-        found.ok_or_else(Error::not_found)?;
+        let (piece, _) = found.ok_or_else(Error::not_found)?;
         // The token may have been revoked since the authentication.
         if tokens::find(tx, workspace, own).await?.is_none() {
             return Err(Rejection::unauthorized("the access token was revoked").into());
@@ -50,10 +52,12 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
         let preview = PreviewToken { workspace, token: own, piece: id, expires_at };
         let changes = AuditChanges::default();
         caller_of_write.record(tx, AuditAction::ContentPiecePreview, id, changes);
-        Ok(preview_tokens::insert(tx, &hash, &preview).await?)
+        preview_tokens::insert(tx, &hash, &preview).await?;
+        Ok(content_groups::find_preview_url(tx, workspace, piece.content_group_id).await?)
     };
-    caller.write("previews.create", insert).await?;
-    Ok(IssuedPreview { token, expires_at })
+    let template = caller.write("previews.create", insert).await?;
+    let url = template.map(|template| template.of(&token, id));
+    Ok(IssuedPreview { token, expires_at, url })
 }
 
 /// Finds the authentication of a preview token, expired or not: that of its creator, limited to

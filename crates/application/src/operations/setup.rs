@@ -103,6 +103,7 @@ pub async fn create_workspace(
         name: new.group.clone(),
         unique_slugs: false,
         custom_data_schema: None,
+        preview_url: None,
         version: 1,
     };
     content_groups::insert(tx, created.workspace, &group, &GroupPath::default(), now).await?;

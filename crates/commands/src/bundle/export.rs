@@ -140,6 +140,7 @@ async fn write_manifest(
         name: group.name,
         unique_slugs: group.unique_slugs,
         custom_data_schema: group.custom_data_schema,
+        preview_url: group.preview_url,
         ancestor,
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anyhow::Context;
 use galley_domain::access_token::ExtensionName;
 use galley_domain::audit::AuditEntry;
-use galley_domain::content_group::ContentGroupName;
+use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{
     ContentPieceFields, ContentPieceOverrides, CustomData, Description, Slug, Title,
 };
@@ -126,6 +126,7 @@ bundle_types! {
         unique_slugs: bool = "std::ops::Not::not",
         /// The text of the schema.
         custom_data_schema: Option<CustomDataSchema> = "Option::is_none",
+        preview_url: Option<PreviewUrl> = "Option::is_none",
     }
 
     /// A webhook, without its secret.

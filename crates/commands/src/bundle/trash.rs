@@ -75,6 +75,7 @@ fn bundle_group(entry: &TrashEntry, groups: Vec<TrashedGroup>) -> BundleTrashedG
         name: group.name,
         unique_slugs: group.unique_slugs,
         custom_data_schema: group.custom_data_schema,
+        preview_url: group.preview_url,
         ancestor,
     });
     BundleTrashedGroup {
@@ -158,6 +159,7 @@ fn group_entry(deleted: BundleTrashedGroup) -> anyhow::Result<(TrashEntry, Vec<T
             name: group.name,
             unique_slugs: group.unique_slugs,
             custom_data_schema: group.custom_data_schema,
+            preview_url: group.preview_url,
             version: 0,
         };
         groups.push((restored, group.ancestor));

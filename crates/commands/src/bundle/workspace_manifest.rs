@@ -154,6 +154,7 @@ impl WorkspaceManifest {
                     name: group.name.clone(),
                     unique_slugs: group.unique_slugs,
                     custom_data_schema: group.custom_data_schema.clone(),
+                    preview_url: group.preview_url.clone(),
                     version: 1,
                 };
                 content_groups::restore(tx, environment, &scope, own, group.ancestor)

@@ -201,6 +201,7 @@ impl Destination for DatabaseDestination {
                 ancestor: parent,
                 unique_slugs: None,
                 custom_data_schema: None,
+                preview_url: None,
             };
             Ok(content_groups::create_in(tx, &environment, &scope, &new).await?.id)
         };

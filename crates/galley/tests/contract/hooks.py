@@ -279,4 +279,5 @@ def every_answer_has_its_headers(ctx, response, case):
 # Addresses of webhooks that lead nowhere (RFC 5737), and whose names nobody has to look up.
 host = st.builds("{}.{}".format, st.sampled_from(["192.0.2", "198.51.100", "203.0.113"]), st.integers(0, 255))
 tail = st.text(string.ascii_letters + string.digits + "-._~!$&'()*+,;=:@/?#", max_size=20)
+schemathesis.openapi.format("uri-template", st.builds("https://{}/{}?id={{id}}&token={{token}}".format, host, st.text(string.ascii_letters, max_size=20)))
 schemathesis.openapi.format("uri", st.builds("{}://{}/{}".format, st.sampled_from(["http", "https", "HTTPS"]), host, tail))

@@ -84,7 +84,8 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
         program,
         "/content-groups",
         json!({"name": "Below", "ancestor": program.group().await, "uniqueSlugs": true,
-            "customDataSchema": {"properties": {"b": {"maximum": 2}}}}),
+            "customDataSchema": {"properties": {"b": {"maximum": 2}}},
+            "previewUrl": "https://example.org/{id}?token={token}"}),
     )
     .await;
     let deeper =

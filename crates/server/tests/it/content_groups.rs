@@ -47,19 +47,19 @@ async fn groups_show_their_ancestors_and_descendants(store: TestStore) {
     let d = group(&service, "D", Some(&a)).await;
     assert_eq!(
         get(&service, &a).await,
-        json!({"id": a, "name": "A", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [], "descendants": [b, d]})
+        json!({"id": a, "name": "A", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [], "descendants": [b, d]})
     );
     assert_eq!(
         get(&service, &c).await,
-        json!({"id": c, "name": "C", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [a, b], "descendants": []})
+        json!({"id": c, "name": "C", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [a, b], "descendants": []})
     );
     let whole = service.get(&format!("/content-groups?id={a}&subtree=true")).await.body;
     assert_eq!(
         whole,
-        json!({"id": a, "name": "A", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [], "descendants": [
-        {"id": b, "name": "B", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [a], "descendants": [
-            {"id": c, "name": "C", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [a, b], "descendants": []}]},
-        {"id": d, "name": "D", "uniqueSlugs": false, "customDataSchema": null, "ancestors": [a], "descendants": []}]})
+        json!({"id": a, "name": "A", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [], "descendants": [
+        {"id": b, "name": "B", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [a], "descendants": [
+            {"id": c, "name": "C", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [a, b], "descendants": []}]},
+        {"id": d, "name": "D", "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": [a], "descendants": []}]})
     );
     let top = service.get("/content-groups/list").await;
     assert_eq!(top.column("id"), [service.home.group.clone(), a.clone()]);

@@ -563,3 +563,37 @@ async fn a_preview_token_reads_the_draft_of_one_piece_for_an_hour(store: TestSto
     service.advance_clock(Duration::from_hours(1));
     assert_eq!(status(&lasting).await, 401);
 }
+
+#[on_both_engines]
+async fn a_preview_has_the_url_of_the_nearest_group(store: TestStore) {
+    let service = Service::start(store).await;
+    let template = "https://example.org/preview?id={id}&token={token}";
+    let body = json!({"name": "Outer", "previewUrl": template});
+    let outer = service.create("/content-groups", &body).await;
+    let inner =
+        service.create("/content-groups", &json!({"name": "Inner", "ancestor": outer})).await;
+    let found = service.get(&format!("/content-groups?id={outer}&subtree=true")).await.body;
+    assert_eq!(found["previewUrl"], template);
+    assert_eq!(found["descendants"][0]["previewUrl"], Value::Null);
+    let url = async |group: &str| {
+        let piece = service.create("/content-pieces", &piece_in(group, group)).await;
+        let preview = service.post("/content-pieces/preview", &json!({"id": piece})).await.body;
+        let token = preview["token"].as_str().unwrap().to_owned();
+        let url = preview["url"].as_str().map(|url| url.replace(&token, "T").replace(&piece, "P"));
+        url.unwrap_or_default()
+    };
+    assert_eq!(url(&service.home.group).await, "");
+    assert_eq!(url(&inner).await, "https://example.org/preview?id=P&token=T");
+    let own = json!({"id": inner, "previewUrl": "http://localhost:3000/{token}/{id}"});
+    assert_eq!(service.put("/content-groups", &own).await.status, 204);
+    assert_eq!(url(&inner).await, "http://localhost:3000/T/P");
+    // The trash keeps it.
+    let path = format!("/content-groups?id={outer}&recursive=true");
+    assert_eq!(service.delete(&path).await.status, 204);
+    assert_eq!(service.post("/content-pieces/undelete", &json!({"id": outer})).await.status, 204);
+    let found = service.get(&format!("/content-groups?id={inner}")).await.body;
+    assert_eq!(found["previewUrl"], "http://localhost:3000/{token}/{id}");
+    let without = json!({"id": inner, "previewUrl": null});
+    assert_eq!(service.put("/content-groups", &without).await.status, 204);
+    assert_eq!(url(&inner).await, "https://example.org/preview?id=P&token=T");
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::audit::AuditAction;
-use galley_domain::content_group::{ContentGroupName, GroupPath};
+use galley_domain::content_group::{ContentGroupName, GroupPath, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Description, PieceField, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::delivery::{DeliveryStatus, Lane};
@@ -116,7 +116,7 @@ macro_rules! texts {
 texts! {
     Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
     RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
-    WorkspaceName, ContentGroupName, RevisionNote
+    WorkspaceName, ContentGroupName, PreviewUrl, RevisionNote
 }
 
 /// Stores lists as comma-separated items.

@@ -60,6 +60,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     23 "publication" "0023_publication.sql",
     24 "preview tokens" "0024_preview_tokens.sql",
     25 "audit" "0025_audit.sql",
+    26 "preview urls" "0026_preview_urls.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -6,14 +6,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use galley_domain::content_group::{ContentGroup, GroupPath};
+use galley_domain::content_group::{ContentGroup, GroupPath, PreviewUrl};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::paging::IdPage;
 
 fn read(row: &Row<'_>) -> Result<ContentGroup> {
-    Ok(read_row!(row, 0 => ContentGroup { id, name, unique_slugs, custom_data_schema, version }))
+    Ok(read_row!(row, 0 => ContentGroup {
+        id, name, unique_slugs, custom_data_schema, preview_url, version,
+    }))
 }
 
 /// Finds a group.
@@ -22,7 +24,8 @@ pub async fn find(
     workspace: WorkspaceId,
     id: ContentGroupId,
 ) -> Result<Option<ContentGroup>> {
-    let sql = "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
+    let sql = "SELECT id, name, unique_slugs, custom_data_schema, preview_url, version
+        FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
     tx.find(sql, params![workspace, id], read).await
 }
 
@@ -94,7 +97,7 @@ pub async fn list_children(
         "= ?5"
     });
     let sql = format!(
-        "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups
+        "SELECT id, name, unique_slugs, custom_data_schema, preview_url, version FROM content_groups
          WHERE workspace_id = ?1 AND parent_id {parent} AND id > ?2
          ORDER BY id LIMIT ?3 OFFSET ?4"
     );
@@ -114,7 +117,7 @@ pub async fn list_some(
     let mut params = page.params(workspace).to_vec();
     let filter = in_list("id", ids.iter().copied(), &mut params);
     let sql = format!(
-        "SELECT id, name, unique_slugs, custom_data_schema, version FROM content_groups
+        "SELECT id, name, unique_slugs, custom_data_schema, preview_url, version FROM content_groups
          WHERE workspace_id = ?1 AND id > ?2{filter} ORDER BY id LIMIT ?3 OFFSET ?4"
     );
     tx.query(&sql, &params, read).await
@@ -155,12 +158,13 @@ pub async fn subtree(
     let mut params = vec![Value::from(workspace)];
     let filter = in_list("p.ancestor_id", roots.iter().copied(), &mut params);
     let sql = format!(
-        "SELECT DISTINCT g.id, g.name, g.unique_slugs, g.custom_data_schema, g.version, g.parent_id
+        "SELECT DISTINCT g.id, g.name, g.unique_slugs, g.custom_data_schema, g.preview_url, g.version,
+            g.parent_id
          FROM content_group_paths p
          JOIN content_groups g ON g.workspace_id = p.workspace_id AND g.id = p.group_id
          WHERE p.workspace_id = ?1{filter} ORDER BY g.id"
     );
-    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(5)?))).await
+    tx.query(&sql, &params, |row| Ok((read(row)?, row.get(6)?))).await
 }
 
 /// Returns the number of levels below a group.
@@ -182,13 +186,13 @@ pub async fn insert(
     let parent = parents.groups().last().copied();
     let sql =
         "INSERT INTO content_groups (workspace_id, id, parent_id, name, unique_slugs, version,
-            created_at_ms, custom_data_schema)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            created_at_ms, custom_data_schema, preview_url)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     tx.execute(
         sql,
         params! {
-            workspace, group.id, parent, group.name.as_str(), group.unique_slugs, group.version, now,
- &group.custom_data_schema
+            workspace, group.id, parent, group.name.as_str(), group.unique_slugs, group.version,
+            now, &group.custom_data_schema, &group.preview_url
         },
         Affects::Content(workspace),
     )
@@ -205,13 +209,13 @@ pub async fn insert(
 /// Updates a group's fields and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
     let sql = "UPDATE content_groups SET name = ?3, unique_slugs = ?4, version = ?5,
-            custom_data_schema = ?6
+            custom_data_schema = ?6, preview_url = ?7
         WHERE workspace_id = ?1 AND id = ?2";
     tx.change(
         sql,
         params! {
             workspace, group.id, group.name.as_str(), group.unique_slugs, group.version,
-            &group.custom_data_schema
+            &group.custom_data_schema, &group.preview_url
         },
         Affects::Content(workspace),
     )
@@ -250,6 +254,20 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId
     tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
     tx.change(sql, params![workspace, id], Affects::Content(workspace)).await
+}
+
+/// Finds the preview page of a group's pieces: that of the group, or of its nearest ancestor with
+/// one.
+pub async fn find_preview_url(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<Option<PreviewUrl>> {
+    let sql = "SELECT g.preview_url FROM content_groups g
+        JOIN content_group_paths p ON p.workspace_id = g.workspace_id AND p.ancestor_id = g.id
+        WHERE g.workspace_id = ?1 AND g.preview_url IS NOT NULL AND p.group_id = ?2
+        ORDER BY p.depth LIMIT 1";
+    tx.find(sql, params![workspace, group], |row| row.get(0)).await
 }
 
 /// Returns true if a group contains other groups or pieces.

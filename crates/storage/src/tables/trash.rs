@@ -67,12 +67,12 @@ pub async fn insert_groups(
     groups: &[TrashedGroup],
 ) -> Result<()> {
     let sql = "INSERT INTO trashed_groups (workspace_id, entry_id, position, id, parent_id, name,
-            unique_slugs, custom_data_schema)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            unique_slugs, custom_data_schema, preview_url)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let rows = groups.iter().zip(0_i64..).map(|((group, parent), position)| {
         row! {
             workspace, entry, position, group.id, *parent, &group.name, group.unique_slugs,
-            &group.custom_data_schema
+            &group.custom_data_schema, &group.preview_url
         }
     });
     tx.insert_each(sql, rows, Affects::Nothing).await
@@ -220,11 +220,11 @@ pub async fn groups(
     workspace: WorkspaceId,
     entry: TrashedId,
 ) -> Result<Vec<TrashedGroup>> {
-    let sql = "SELECT parent_id, id, name, unique_slugs, custom_data_schema FROM trashed_groups
-        WHERE workspace_id = ?1 AND entry_id = ?2 ORDER BY position";
+    let sql = "SELECT parent_id, id, name, unique_slugs, custom_data_schema, preview_url
+        FROM trashed_groups WHERE workspace_id = ?1 AND entry_id = ?2 ORDER BY position";
     let read = |row: &Row<'_>| {
         let group = read_row!(row, 1 => ContentGroup {
-            id, name, unique_slugs, custom_data_schema; version: 0
+            id, name, unique_slugs, custom_data_schema, preview_url; version: 0
         });
         Ok((group, row.get(0)?))
     };

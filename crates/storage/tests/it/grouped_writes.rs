@@ -51,6 +51,7 @@ impl OpenStore {
                 name,
                 unique_slugs: false,
                 custom_data_schema: None,
+                preview_url: None,
                 version: 1,
             };
             content_groups::insert(tx, workspace, &group, &GroupPath::default(), NOW).await

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use futures_util::future::try_join;
-use galley_api_types::content_group::{ContentGroupBody, Descendants, nested, raw_schema};
+use galley_api_types::content_group::{
+    ContentGroupBody, Descendants, nested, preview_url, raw_schema,
+};
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{IdPage, Tx, content_groups};
@@ -65,6 +67,7 @@ impl GroupView {
             name: group.name.as_str(),
             unique_slugs: group.unique_slugs,
             custom_data_schema: raw_schema(group),
+            preview_url: preview_url(group),
             ancestors,
             descendants,
         }
@@ -111,6 +114,7 @@ impl GroupList {
                 name: group.name.as_str(),
                 unique_slugs: group.unique_slugs,
                 custom_data_schema: raw_schema(group),
+                preview_url: preview_url(group),
                 ancestors: &self.ancestors,
                 descendants,
             })

@@ -4,7 +4,7 @@ mod list;
 mod schemas;
 
 use galley_api_types::content_group::{
-    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, raw_schema,
+    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, preview_url, raw_schema,
 };
 use galley_api_types::problem::Step;
 use galley_domain::audit::AuditAction;
@@ -115,6 +115,7 @@ pub async fn create_in(
         name: new.name.clone(),
         unique_slugs: new.unique_slugs.unwrap_or_default(),
         custom_data_schema: new.custom_data_schema.clone(),
+        preview_url: new.preview_url.clone(),
         version: 1,
     };
     let (group, path) = insert(tx, environment, scope, group, new.ancestor).await?;
@@ -196,6 +197,7 @@ pub async fn update_in(
     if let Some(schema) = &change.custom_data_schema {
         group.custom_data_schema = schema.clone();
     }
+    group.preview_url = change.preview_url.clone().unwrap_or(group.preview_url);
     let target = match change.ancestor {
         Some(ancestor) => move_target(tx, scope, id, &path, ancestor).await?,
         None => None,
@@ -473,6 +475,7 @@ fn body<'g>(
         name: group.name.as_str(),
         unique_slugs: group.unique_slugs,
         custom_data_schema: raw_schema(group),
+        preview_url: preview_url(group),
         ancestors: &groups[..groups.len().saturating_sub(1)],
         descendants: Descendants::Ids(children),
     }

@@ -152,6 +152,12 @@ struct PreviewBody<'a> {
     /// The time at which it expires.
     #[schema(value_type = schemas::Time)]
     expires_at: Timestamp,
+    /// The URL that shows the piece: the `previewUrl` of its group, or of the nearest group above.
+    /// Null if none has one.
+    #[schema(
+        example = "https://example.org/preview?id=cp_01kah3v9k8d4x7w2m5n6p8q9rs&token=galley_0"
+    )]
+    url: Option<&'a str>,
 }
 
 /// Create a preview token
@@ -172,8 +178,9 @@ pub(crate) async fn preview(
     JsonBody { fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let (id, PieceToPreview {}) = request::parse(actor.caller(), fields).await?;
-    let IssuedPreview { token, expires_at } = previews::issue(actor.caller(), id).await?;
-    let mut response = response::ok(&PreviewBody { token: token.reveal(), expires_at });
+    let IssuedPreview { token, expires_at, url } = previews::issue(actor.caller(), id).await?;
+    let body = PreviewBody { token: token.reveal(), expires_at, url: url.as_deref() };
+    let mut response = response::ok(&body);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -15,6 +15,9 @@ const ROWS: &str = r#"
         {"name":"a\tb","ancestor":1} -> name ancestor
         {"name":"a","uniqueSlugs":"yes"} -> uniqueSlugs
         {"name":"a","customDataSchema":[]} -> customDataSchema
+        {"name":"a","previewUrl":"https://example.org/"} -> previewUrl
+        {"name":"a","previewUrl":"/{token}"} -> previewUrl
+        {"name":"a","previewUrl":"https://example.org/{token}{slug}"} -> previewUrl
     PUT /content-groups
         {"id":"$group","ancestor":"$group"} -> 400 circle ancestor
         {"id":"$group","uniqueSlugs":1} -> uniqueSlugs

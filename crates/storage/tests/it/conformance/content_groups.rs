@@ -1,6 +1,6 @@
 //! Calls of the functions of content groups.
 
-use galley_domain::content_group::GroupPath;
+use galley_domain::content_group::{GroupPath, PreviewUrl};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Error, IdPage, WriteTx, content_groups, custom_data_schemas};
@@ -21,10 +21,14 @@ pub(super) async fn groups(
     content_groups::insert(tx, workspace, &b, &path_of_a, NOW).await?;
     b.version = 2;
     b.custom_data_schema = Some(CustomDataSchema::parse("{}").unwrap());
+    b.preview_url = Some(PreviewUrl::parse("https://example.org/{token}").unwrap());
     content_groups::update(tx, workspace, &b).await?;
     let found = custom_data_schemas::effective(tx, workspace, b.id).await?.expect("it has one");
     assert_eq!((found.group, Some(found.schema)), (b.id, b.custom_data_schema.clone()));
     assert_eq!(custom_data_schemas::effective(tx, workspace, a.id).await?, None);
+    let preview_url = content_groups::find_preview_url(tx, workspace, b.id).await?;
+    assert_eq!(preview_url, b.preview_url);
+    assert_eq!(content_groups::find_preview_url(tx, workspace, a.id).await?, None);
     assert_eq!(content_groups::find(tx, workspace, b.id).await?, Some(b.clone()));
     assert_eq!(content_groups::height(tx, workspace, top).await?, 2);
     assert_eq!(

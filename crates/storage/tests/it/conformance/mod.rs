@@ -37,6 +37,7 @@ fn group(name: &str) -> ContentGroup {
         name,
         unique_slugs: false,
         custom_data_schema: None,
+        preview_url: None,
         version: 1,
     }
 }
