@@ -53,7 +53,7 @@ struct AuditTargetBody<'a> {
 }
 
 /// A changed field. The values of pieces are those of the revision. Values that may be secret, or
-/// that are longer than 1,000 bytes, are left out.
+/// that are longer than 4,000 bytes, are left out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = AuditFieldChange)]
 struct FieldChangeBody {
@@ -71,19 +71,13 @@ struct FieldChangeBody {
 }
 
 impl<'a> AuditEntryBody<'a> {
-    /// Creates the representation of an entry. The values of members and users are left out if
-    /// e-mail addresses are hidden.
+    /// Creates the representation of an entry.
     pub fn new(entry: &'a AuditEntry, referenced: &'a ReferencedResources) -> Self {
-        let mut changes: Vec<FieldChangeBody> = entry
+        let changes: Vec<FieldChangeBody> = entry
             .changes
             .as_deref()
             .and_then(|changes| serde_json::from_str(changes).ok())
             .unwrap_or_default();
-        if referenced.hides_emails && entry.action.is_of_person() {
-            for change in &mut changes {
-                (change.before, change.after) = (None, None);
-            }
-        }
         let piece = entry.target.parse::<ContentPieceId>();
         let revision = entry.revision.zip(piece.ok());
         Self {

@@ -1,19 +1,21 @@
 //! The recording of changes in the audit log, in their transactions.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use galley_domain::AuditEntryId;
 use galley_domain::audit::{AuditAction, AuditEntry};
 use galley_domain::content_piece::PieceField;
 use galley_storage::{WriteTx, audit};
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::environment::Environment;
 use crate::scope::Scope;
 
 /// The limit on bytes of a value, as JSON. Of a longer one, only the field is recorded.
-const VALUE_MAX: usize = 1_000;
+const VALUE_MAX: usize = 4_000;
 
 /// The fields that are not recorded: identifiers that the entry has, and those that the server
 /// changes.
@@ -28,41 +30,41 @@ const LEFT_OUT: [&str; 8] = [
     "profile",
 ];
 
-/// The fields whose values may be secret, so that only their names are recorded. A receiver's URL
-/// often has a key.
-const SECRET: [&str; 3] = ["url", "secret", "token"];
+/// The fields whose values may be secret, so that only their names are recorded. The URLs of
+/// receivers and of preview pages often have a key.
+const SECRET: [&str; 4] = ["url", "previewUrl", "secret", "token"];
 
 /// A changed field of a resource.
-#[derive(Debug, Serialize)]
-struct FieldChange<'a> {
-    field: &'a str,
+#[derive(Debug, Serialize, Deserialize)]
+struct FieldChange {
+    field: Cow<'static, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<&'a Value>,
+    before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<&'a Value>,
+    after: Option<Value>,
 }
 
 /// The changed fields of an entry, and its revision.
 #[derive(Debug, Default)]
 pub(crate) struct AuditChanges {
-    json: Option<String>,
+    fields: Vec<FieldChange>,
     revision: Option<i64>,
 }
 
 impl AuditChanges {
     /// Returns the fields of a new resource, in its JSON representation.
     pub(crate) fn created(resource: impl Serialize) -> Self {
-        Self::between(&Value::Null, &to_value(resource))
+        Self::between(Value::Null, to_value(resource))
     }
 
     /// Returns the fields of a deleted resource.
     pub(crate) fn deleted(resource: impl Serialize) -> Self {
-        Self::between(&to_value(resource), &Value::Null)
+        Self::between(to_value(resource), Value::Null)
     }
 
     /// Returns the fields that differ.
     pub(crate) fn updated(before: impl Serialize, after: impl Serialize) -> Self {
-        Self::between(&to_value(before), &to_value(after))
+        Self::between(to_value(before), to_value(after))
     }
 
     /// Returns the change of a piece, whose values are those of a revision.
@@ -70,8 +72,8 @@ impl AuditChanges {
         fields: impl IntoIterator<Item = PieceField>,
         revision: Option<i64>,
     ) -> Self {
-        let names = fields.into_iter().map(PieceField::as_str);
-        Self { json: named_fields(names), revision }
+        let changes = Self { fields: Vec::new(), revision };
+        fields.into_iter().fold(changes, |changes, field| changes.with_field(field.as_str()))
     }
 
     /// Sets the revision.
@@ -80,61 +82,53 @@ impl AuditChanges {
     }
 
     /// Adds a field without its values.
-    pub(crate) fn with_field(self, field: &str) -> Self {
-        let added = named_fields([field]).unwrap_or_default();
-        let json = match self.json {
-            Some(json) => {
-                format!("{},{}", json.trim_end_matches(']'), added.trim_start_matches('['))
-            }
-            None => added,
-        };
-        Self { json: Some(json), ..self }
+    pub(crate) fn with_field(mut self, field: &'static str) -> Self {
+        self.fields.push(FieldChange { field: field.into(), before: None, after: None });
+        self
     }
 
-    fn between(before: &Value, after: &Value) -> Self {
-        let (before, after) = (before.as_object(), after.as_object());
-        let mut names: Vec<&String> =
-            [before, after].into_iter().flatten().flat_map(serde_json::Map::keys).collect();
-        names.sort_unstable();
-        names.dedup();
-        let value = |fields: Option<&'_ serde_json::Map<String, Value>>, name: &str| {
-            fields.and_then(|fields| fields.get(name)).filter(|value| !value.is_null()).cloned()
+    /// Adds the fields of other changes.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        self.fields.extend(other.fields);
+        self
+    }
+
+    fn between(before: Value, after: Value) -> Self {
+        let fields = |value| match value {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         };
-        let mut changes = Vec::new();
+        let (mut before, mut after) = (fields(before), fields(after));
+        let names: BTreeSet<String> = before.keys().chain(after.keys()).cloned().collect();
+        let mut changes = Self::default();
         for name in names {
-            let (old, new) = (value(before, name), value(after, name));
+            let (old, new) = (before.remove(&name), after.remove(&name));
+            let [old, new] = [old, new].map(|value| value.filter(|value| !value.is_null()));
             if old == new || LEFT_OUT.contains(&name.as_str()) {
                 continue;
             }
             let is_secret = SECRET.contains(&name.as_str());
-            let shown = |value: &Option<Value>| {
-                let value = value.as_ref().filter(|_| !is_secret)?;
-                (value.to_string().len() <= VALUE_MAX).then(|| value.clone())
-            };
-            changes.push((name, shown(&old), shown(&new)));
+            let [before, after] = [old, new].map(|value| {
+                value.filter(|value| !is_secret && value.to_string().len() <= VALUE_MAX)
+            });
+            changes.fields.push(FieldChange { field: name.into(), before, after });
         }
-        let changes: Vec<_> = changes
-            .iter()
-            .map(|(field, before, after)| FieldChange {
-                field,
-                before: before.as_ref(),
-                after: after.as_ref(),
-            })
-            .collect();
-        let json = serde_json::to_string(&changes).expect("values are JSON");
-        Self { json: (!changes.is_empty()).then_some(json), revision: None }
+        changes
+    }
+
+    fn to_json(&self) -> Option<String> {
+        let json = serde_json::to_string(&self.fields).expect("values are JSON");
+        (!self.fields.is_empty()).then_some(json)
     }
 }
 
-/// Returns the JSON of changes without values. The names need no escapes.
-fn named_fields<'n>(names: impl IntoIterator<Item = &'n str>) -> Option<String> {
-    let mut json = String::new();
-    for name in names {
-        json.push_str(if json.is_empty() { "[{\"field\":\"" } else { ",{\"field\":\"" });
-        json.push_str(name);
-        json.push_str("\"}");
+/// Returns the JSON of changes without the values of their fields.
+pub(crate) fn without_values(changes: &str) -> Option<String> {
+    let mut fields: Vec<FieldChange> = serde_json::from_str(changes).ok()?;
+    for change in &mut fields {
+        (change.before, change.after) = (None, None);
     }
-    (!json.is_empty()).then(|| json + "]")
+    AuditChanges { fields, revision: None }.to_json()
 }
 
 fn to_value(resource: impl Serialize) -> Value {
@@ -160,7 +154,7 @@ pub(crate) fn record(
         revision: changes.revision,
         request_id: request.map(|request| request.request_id.to_string()),
         remote_address: address.map(|address| address.to_string()),
-        changes: changes.json,
+        changes: changes.to_json(),
     };
     audit::append(tx, scope.workspace, entry);
 }
@@ -172,7 +166,7 @@ mod tests {
     use super::*;
 
     fn json_of(changes: AuditChanges) -> Value {
-        changes.json.map_or(Value::Null, |json| serde_json::from_str(&json).unwrap())
+        changes.to_json().map_or(Value::Null, |json| serde_json::from_str(&json).unwrap())
     }
 
     #[test]
@@ -189,7 +183,7 @@ mod tests {
 
     #[test]
     fn secrets_and_long_values_are_left_out() {
-        let resource = json!({"url": "https://example.org/key", "name": "x".repeat(1_000)});
+        let resource = json!({"url": "https://example.org/key", "name": "x".repeat(4_000)});
         let expected = json!([{"field": "name"}, {"field": "url"}]);
         assert_eq!(json_of(AuditChanges::created(&resource)), expected);
         assert_eq!(json_of(AuditChanges::deleted(&resource)), expected);

@@ -1,11 +1,11 @@
 //! The counter of requests with rejected credentials, by minute and client address.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use galley_domain::Timestamp;
 use galley_storage::rejected_credentials::{self, RejectedCredentials};
-use galley_storage::{Database, Tx, WriteTx};
+use galley_storage::{Database, WriteTx};
 use parking_lot::Mutex;
 
 use crate::environment::Environment;
@@ -28,10 +28,14 @@ impl RejectedCredentialsCounter {
     /// Counts a request.
     pub fn count(&self, client: Option<IpAddr>, now: Timestamp) {
         let minute = now.ms() - now.ms().rem_euclid(MINUTE_MS);
+        self.add((minute, client), 1);
+    }
+
+    fn add(&self, (minute, client): (i64, Option<IpAddr>), requests: i64) {
         let mut counts = self.0.lock();
         let is_known = counts.contains_key(&(minute, client));
         let client = client.filter(|_| is_known || counts.len() < ADDRESS_LIMIT);
-        *counts.entry((minute, client)).or_default() += 1;
+        *counts.entry((minute, client)).or_default() += requests;
     }
 
     /// Stores the numbers. They are counted again if that fails.
@@ -42,20 +46,14 @@ impl RejectedCredentialsCounter {
         }
         let now = environment.now();
         let hour = Timestamp::from_ms(now.ms() - 60 * MINUTE_MS);
-        let count = async move |tx: &Tx<'_>| Ok(rejected_credentials::count_since(tx, hour).await?);
-        let stored = database.read::<_, Error, _>("rejected_credentials.count", count).await;
-        let stored = stored.inspect_err(|_| self.add(&counted))?;
-        let rows = rows(&counted, usize::try_from(ROWS_PER_HOUR - stored).unwrap_or(0));
-        let add = async move |tx: &WriteTx<'_>| Ok(rejected_credentials::add(tx, &rows).await?);
+        let to_store = counted.clone();
+        let add = async move |tx: &WriteTx<'_>| {
+            let stored = rejected_credentials::count_since(tx, hour).await?;
+            let limit = usize::try_from(ROWS_PER_HOUR - stored).unwrap_or(0);
+            Ok(rejected_credentials::add(tx, &rows(&to_store, limit)).await?)
+        };
         let added = database.write::<_, Error, _>("rejected_credentials.add", add).await;
-        added.inspect_err(|_| self.add(&counted))
-    }
-
-    fn add(&self, counted: &HashMap<(i64, Option<IpAddr>), i64>) {
-        let mut counts = self.0.lock();
-        for (key, requests) in counted {
-            *counts.entry(*key).or_default() += requests;
-        }
+        added.inspect_err(|_| counted.iter().for_each(|(&key, &requests)| self.add(key, requests)))
     }
 }
 
@@ -63,8 +61,9 @@ impl RejectedCredentialsCounter {
 /// other addresses.
 fn rows(counted: &HashMap<(i64, Option<IpAddr>), i64>, limit: usize) -> Vec<RejectedCredentials> {
     let mut counted: Vec<_> = counted.iter().map(|(&key, &requests)| (key, requests)).collect();
-    counted.sort_by_key(|&(key, requests)| (std::cmp::Reverse(requests), key));
-    let mut merged: HashMap<(i64, String), i64> = HashMap::new();
+    counted.sort_by_key(|&(key, requests)| (key.1.is_none(), std::cmp::Reverse(requests), key));
+    // In the same order on each node, to avoid a deadlock.
+    let mut merged: BTreeMap<(i64, String), i64> = BTreeMap::new();
     for (index, ((minute, client), requests)) in counted.into_iter().enumerate() {
         let client = client.filter(|_| index < limit).map(|client| client.to_string());
         *merged.entry((minute, client.unwrap_or_default())).or_default() += requests;

@@ -5,6 +5,7 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::revision::Origin;
+use galley_domain::role::BaseType;
 use galley_domain::{Actor, ContentGroupId, ContentPieceId, Permission, WorkspaceId};
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::VisibleWebhooks;
@@ -31,6 +32,8 @@ pub struct Scope {
     pub hides_emails: bool,
     /// True if pieces may be read.
     pub sees_pieces: bool,
+    /// True if the tokens of all users are visible.
+    pub sees_all_tokens: bool,
     /// The author of changes.
     pub author: Actor,
     /// The entry point of changes.
@@ -49,6 +52,7 @@ impl Scope {
             view: ContentView::Current,
             hides_emails: false,
             sees_pieces: true,
+            sees_all_tokens: true,
             author: Actor::System,
             origin: Origin::Api,
             request: None,
@@ -64,6 +68,10 @@ impl Scope {
             view: token.view,
             hides_emails: !token.permissions.allows(EMAIL_PERMISSION),
             sees_pieces: token.permissions.allows(Permission::read(Resource::ContentPieces)),
+            sees_all_tokens: token.base_type == Some(BaseType::Admin)
+                && token.content_groups.is_none()
+                && token.view == ContentView::Current
+                && token.extension.is_none(),
             author: Actor::Token { token: token.token, member: token.member },
             origin: Origin::Api,
             request: None,

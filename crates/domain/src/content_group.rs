@@ -23,6 +23,12 @@ checked_text! {
         }
         check_http_url(&filled, "must not contain a user or password")?;
         check_length(text, 1, 2_048)?;
+        let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
+        let host = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+        if host.contains('{') {
+            let message = "must have no placeholder in its host, whose name others look up";
+            return Err(Invalid::new("invalid_url", message));
+        }
         if !text.contains("{token}") {
             return Err(Invalid::new("invalid_url", "must contain {token}"));
         }
@@ -109,6 +115,8 @@ mod tests {
             "https://example.org/preview",
             "https://example.org/{slug}?token={token}",
             "https://example.org/?token={token",
+            "https://{token}.example.org/",
+            "https://{token}?x",
             "https://user:password@example.org/{token}",
             "javascript:alert('{token}')",
             "https://example.org/ {token}",

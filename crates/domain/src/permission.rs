@@ -79,9 +79,6 @@ pub const PERMANENT_PERMISSION: Permission = Permission::write(Resource::Trash);
 /// The permission to publish and unpublish pieces.
 pub const PUBLISHING_PERMISSION: Permission = Permission::write(Resource::Publishing);
 
-/// The permission to read the audit log.
-pub const AUDIT_PERMISSION: Permission = Permission::read(Resource::Audit);
-
 /// The error for a text that names no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a permission")]

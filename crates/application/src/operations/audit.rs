@@ -6,9 +6,9 @@ use galley_domain::audit::{AuditAction, AuditEntry};
 use galley_domain::publication::ContentView;
 use galley_storage::audit::{self, AuditQuery};
 use galley_storage::{Database, Tx, WriteTx, rejected_credentials, workspaces};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::audit::{AuditChanges, record};
+use crate::audit::{AuditChanges, record, without_values};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -39,10 +39,16 @@ pub async fn list(caller: &Caller, query: AuditQuery) -> Result<AuditList, Error
 
 /// Lists entries in a transaction.
 pub async fn list_in(tx: &Tx<'_>, scope: &Scope, query: &AuditQuery) -> Result<AuditList, Error> {
-    let entries = audit::list(tx, scope.workspace, query).await?;
+    let mut entries = audit::list(tx, scope.workspace, query).await?;
     let members = members_and_actors(&[], entries.iter().map(|entry| entry.actor));
     let mut referenced = references::find(tx, scope.workspace, &[], &members, &[]).await?;
     referenced.hides_emails = scope.hides_emails;
+    for entry in &mut entries {
+        let hides_tokens = !scope.sees_all_tokens && entry.action.target_type() == "token";
+        if hides_tokens || (scope.hides_emails && entry.action.is_of_person()) {
+            entry.changes = entry.changes.as_deref().and_then(without_values);
+        }
+    }
     Ok(AuditList { entries, referenced })
 }
 
@@ -54,21 +60,42 @@ pub fn record_import(
     created: usize,
     updated: usize,
 ) {
-    let changes = AuditChanges::created(json!({"created": created, "updated": updated}));
-    let (action, target) = (AuditAction::WorkspaceImport, scope.workspace);
-    record(tx, environment, scope, action, target, changes);
+    let counts = json!({"created": created, "updated": updated});
+    record_counts(tx, environment, scope, AuditAction::WorkspaceImport, &counts);
 }
 
-/// Records that pieces were restored from a bundle.
+/// Records that a workspace is restored from a bundle with so many pieces.
 pub fn record_restoration(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     pieces: usize,
 ) {
-    let changes = AuditChanges::created(json!({"pieces": pieces}));
-    let (action, target) = (AuditAction::WorkspaceRestore, scope.workspace);
-    record(tx, environment, scope, action, target, changes);
+    let counts = json!({"pieces": pieces});
+    record_counts(tx, environment, scope, AuditAction::WorkspaceRestore, &counts);
+}
+
+fn record_counts(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    action: AuditAction,
+    counts: &Value,
+) {
+    record(tx, environment, scope, action, scope.workspace, AuditChanges::created(counts));
+}
+
+/// Returns the entries of another store that may be kept, without addresses that may not.
+pub fn retained(entries: Vec<AuditEntry>, now: Timestamp) -> Vec<AuditEntry> {
+    let kept_since = days_before(now, AuditEntry::RETENTION_DAYS);
+    let addresses_since = days_before(now, AuditEntry::ADDRESS_RETENTION_DAYS);
+    let kept = entries.into_iter().filter(|entry| entry.at() >= kept_since);
+    kept.map(|entry| {
+        let keeps_address = entry.at() >= addresses_since;
+        let remote_address = entry.remote_address.clone().filter(|_| keeps_address);
+        AuditEntry { remote_address, ..entry }
+    })
+    .collect()
 }
 
 /// The limit on entries that one transaction changes, so that it doesn't block other writes for
@@ -96,17 +123,18 @@ pub async fn remove_expired(
             Ok::<_, Error>(audit::delete_expired(tx, workspace, before, limit).await?)
         };
         while database.write_in_background("audit.delete_expired", delete).await? > 0 {}
+        let mut since = addresses_since;
         loop {
             let list = async move |tx: &Tx<'_>| {
-                let (since, limit) = (addresses_since, ENTRIES_PER_TRANSACTION);
+                let limit = ENTRIES_PER_TRANSACTION;
                 let found =
                     audit::with_address(tx, workspace, since, addresses_before, limit).await?;
                 Ok::<_, Error>(found)
             };
             let entries = database.read_long("audit.with_address", list).await?;
-            if entries.is_empty() {
-                break;
-            }
+            let Some(latest) = entries.last() else { break };
+            // The earlier entries have no address any more.
+            since = latest.created_at();
             let remove = async move |tx: &WriteTx<'_>| {
                 Ok::<_, Error>(audit::remove_addresses(tx, workspace, &entries).await?)
             };

@@ -104,7 +104,7 @@ pub async fn follow(
         loop {
             let Some(current) = reader else { return Ok(None) };
             let page = self::read(tx, &current, after, max, bytes).await?;
-            if page.seen.is_empty() {
+            if page.looked_up_to == after {
                 return Ok::<_, Error>(Some((current, page)));
             }
             // On PostgreSQL each statement sees the latest commits. So the rights may have changed

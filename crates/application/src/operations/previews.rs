@@ -38,7 +38,7 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
     let token = environment.new_access_token();
     let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
     let expires_at = Timestamp::from_ms(environment.now().ms() + lifetime);
-    let (hash, own, caller_of_write) = (token.hash(), caller.token().token, caller.clone());
+    let (hash, own) = (token.hash(), caller.clone());
     let insert = async move |tx: &WriteTx<'_>| {
         scope.require_current_view()?;
         let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
@@ -46,12 +46,12 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
             content_pieces::find_visible(tx, workspace, id, within, View::default()).await?;
         let (piece, _) = found.ok_or_else(Error::not_found)?;
         // The token may have been revoked since the authentication.
-        if tokens::find(tx, workspace, own).await?.is_none() {
+        if tokens::find(tx, workspace, own.token().token).await?.is_none() {
             return Err(Rejection::unauthorized("the access token was revoked").into());
         }
-        let preview = PreviewToken { workspace, token: own, piece: id, expires_at };
+        let preview = PreviewToken { workspace, token: own.token().token, piece: id, expires_at };
         let changes = AuditChanges::default();
-        caller_of_write.record(tx, AuditAction::ContentPiecePreview, id, changes);
+        own.record(tx, AuditAction::ContentPiecePreview, id, changes);
         preview_tokens::insert(tx, &hash, &preview).await?;
         Ok(content_groups::find_preview_url(tx, workspace, piece.content_group_id).await?)
     };

@@ -12,7 +12,9 @@ use galley_storage::{Failure, Tx, WriteTx, content_pieces, ordering};
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::content_pieces::{lock_variants, publish_piece, unpublish_piece};
+use crate::operations::content_pieces::{
+    lock_variants, publish_piece, record_schedule, unpublish_piece,
+};
 use crate::scope::Scope;
 use crate::service::Service;
 
@@ -51,7 +53,8 @@ async fn run_steps(service: &Service, one: DuePiece, now: Timestamp) -> Result<(
             Err(error) if error.storage_error().is_some() => return Err(error),
             Err(error) => {
                 tracing::error!(%error, piece = %one.1, "a scheduled publication was cancelled");
-                let cancel = async move |tx: &WriteTx<'_>| cancel(tx, one, now).await;
+                let own = environment.clone();
+                let cancel = async move |tx: &WriteTx<'_>| cancel(tx, &own, one, now).await;
                 database.write("publishing.cancel", cancel).await?;
             }
         }
@@ -96,7 +99,12 @@ async fn run_step(
 }
 
 /// Cancels a publication that is due. The end of a publication stays scheduled.
-async fn cancel(tx: &WriteTx<'_>, (workspace, id): DuePiece, now: Timestamp) -> Result<(), Error> {
+async fn cancel(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    (workspace, id): DuePiece,
+    now: Timestamp,
+) -> Result<(), Error> {
     let found = content_pieces::find_for_update(tx, workspace, id).await?;
     let Some((piece, _)) = found else { return Ok(()) };
     let publication = piece.publication;
@@ -104,5 +112,7 @@ async fn cancel(tx: &WriteTx<'_>, (workspace, id): DuePiece, now: Timestamp) -> 
         return Ok(());
     }
     let publication = Publication { publish_at: None, publish_revision: None, ..publication };
+    let scope = Scope::whole(workspace);
+    record_schedule(tx, environment, &scope, id, piece.publication, publication);
     Ok(published_pieces::update_publication(tx, workspace, id, &publication).await?)
 }

@@ -8,7 +8,6 @@ use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::audit::AuditAction;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
-use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
 use galley_domain::{
     ContentGroupId, Invalid, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
@@ -293,10 +292,7 @@ async fn check_groups(
 
 /// Returns the user whose tokens the actor may see, or `None` for the tokens of all users.
 fn visible_user(actor: &Authentication) -> Option<UserId> {
-    let sees_all = actor.base_type == Some(BaseType::Admin)
-        && actor.content_groups.is_none()
-        && actor.view == ContentView::Current
-        && actor.extension.is_none();
+    let sees_all = Scope::of_token(actor).sees_all_tokens;
     if sees_all { None } else { Some(actor.user) }
 }
 

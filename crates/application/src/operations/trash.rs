@@ -15,6 +15,7 @@ use galley_storage::{
     Database, IdPage, Tx, WriteTx, content_groups as groups, content_piece_revisions,
     content_pieces as pieces, trash, workspaces,
 };
+use serde_json::json;
 
 use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
@@ -159,7 +160,8 @@ async fn undelete_in(
         TrashedId::Piece(_) => AuditAction::ContentPieceUndelete,
         TrashedId::Group(_) => AuditAction::ContentGroupUndelete,
     };
-    audit::record(tx, environment, scope, action, id, AuditChanges::default());
+    let changes = AuditChanges::created(json!({"contentGroupId": group}));
+    audit::record(tx, environment, scope, action, id, changes);
     Ok(undeleted)
 }
 

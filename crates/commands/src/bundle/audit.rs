@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context;
+use galley_application::operations::audit::retained;
 use galley_application::{Error, Scope};
-use galley_domain::WorkspaceId;
 use galley_domain::audit::AuditEntry;
+use galley_domain::{Timestamp, WorkspaceId};
 use galley_storage::{Database, Snapshot, Tx, WriteTx, audit};
 
 use super::encode::text;
@@ -19,7 +20,8 @@ const FOLDER: &str = "audit";
 /// The number of entries in a file.
 const ENTRIES: i64 = 1_000;
 
-/// Writes the audit log, oldest entry first. So a later export adds entries to the last file.
+/// Writes the audit log, oldest entry first. So later exports add entries to the last file, until
+/// the first entries expire.
 pub(super) async fn export(
     snapshot: &Snapshot,
     workspace: WorkspaceId,
@@ -45,11 +47,13 @@ pub(super) async fn restore(
     database: &Database,
     scope: &Scope,
     bundle: &Path,
+    now: Timestamp,
 ) -> anyhow::Result<Vec<String>> {
     let (mut problems, workspace) = (Vec::new(), scope.workspace);
     for path in json_files(&bundle.join(FOLDER))? {
         match file(&path).and_then(|read| entries(read).context(path.display().to_string())) {
             Ok(entries) => {
+                let entries = retained(entries, now);
                 let write = async move |tx: &WriteTx<'_>| {
                     Ok::<_, Error>(audit::insert_missing(tx, workspace, &entries).await?)
                 };

@@ -66,7 +66,12 @@ pub(crate) async fn restore(
     let database = store::open(settings, &environment, ProcessRole::Command).await?;
     let workspace = manifest.workspace.id;
     let (environment_of_write, own) = (environment.clone(), Arc::clone(&manifest));
-    let insert = async move |tx: &WriteTx<'_>| own.insert(tx, &environment_of_write).await;
+    let pieces = files.len();
+    let insert = async move |tx: &WriteTx<'_>| {
+        own.insert(tx, &environment_of_write).await?;
+        record_restoration(tx, &environment_of_write, &Scope::whole(workspace), pieces);
+        Ok::<_, RestoreError>(())
+    };
     database.write("bundle.manifest", insert).await.context("nothing was restored")?;
     let bar = progress::bar("pieces", files.len() as u64);
     let mut report = RestoreReport { problems: missing, ..RestoreReport::default() };
@@ -90,16 +95,12 @@ pub(crate) async fn restore(
     let (trashed, problems) = trashed.map_err(|error| error.context(INTERRUPTED))?;
     report.trashed = trashed;
     report.problems.extend(problems);
-    let problems = audit::restore(&database, &Scope::whole(workspace), folder).await;
+    let (scope, now) = (Scope::whole(workspace), environment.now());
+    let problems = audit::restore(&database, &scope, folder, now).await;
     report.problems.extend(problems.map_err(|error| error.context(INTERRUPTED))?);
     // The webhooks are written last, so that restored pieces don't trigger them.
-    let (own, pieces) = (manifest, report.restored + report.trashed);
-    let insert = async move |tx: &WriteTx<'_>| {
-        if pieces > 0 {
-            record_restoration(tx, &environment, &Scope::whole(workspace), pieces);
-        }
-        own.insert_missing_webhooks(tx, environment.now()).await
-    };
+    let (now, own) = (environment.now(), manifest);
+    let insert = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
     let webhooks = database.write("bundle.webhooks", insert).await.map_err(interrupted)?;
     database.close().await;
     report.print(workspace, webhooks);

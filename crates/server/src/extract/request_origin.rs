@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use galley_domain::address_policy::IpNet;
 use galley_domain::audit::RequestOrigin;
 
@@ -51,13 +51,13 @@ pub(crate) fn client_address(parts: &Parts, app: &App) -> Option<IpAddr> {
 /// client, so the addresses before that one may be forged.
 fn forwarded_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let mut client = peer;
-    let values = headers.get_all(X_FORWARDED_FOR).iter();
-    let lists: Vec<_> = values.map(|value| value.to_str().unwrap_or_default()).collect();
-    for text in lists.iter().rev().flat_map(|list| list.rsplit(',')) {
+    let lists: Vec<&[u8]> =
+        headers.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
+    for text in lists.iter().rev().flat_map(|list| list.rsplit(|byte| *byte == b',')) {
         if !trusted.iter().any(|network| network.contains(&client)) {
             break;
         }
-        let Some(address) = parse(text.trim()) else { break };
+        let Some(address) = std::str::from_utf8(text).ok().and_then(parse) else { break };
         client = address;
     }
     client
@@ -65,6 +65,7 @@ fn forwarded_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpA
 
 /// Parses an address, with or without a port.
 fn parse(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
     let address = text.parse::<IpAddr>().ok();
     let address = address.or_else(|| text.parse().map(|with: std::net::SocketAddr| with.ip()).ok());
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
@@ -76,10 +77,14 @@ mod tests {
     use super::*;
 
     fn client(peer: &str, forwarded: &[&str]) -> String {
+        client_of_bytes(peer, &forwarded.iter().map(|value| value.as_bytes()).collect::<Vec<_>>())
+    }
+
+    fn client_of_bytes(peer: &str, forwarded: &[&[u8]]) -> String {
         let trusted = ["10.0.0.0/8", "::1/128"].map(|network| network.parse().unwrap());
         let mut headers = HeaderMap::new();
         for value in forwarded {
-            headers.append(X_FORWARDED_FOR, value.parse().unwrap());
+            headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(value).unwrap());
         }
         forwarded_client(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
@@ -94,6 +99,7 @@ mod tests {
         assert_eq!(client("::1", &["203.0.113.9", "198.51.100.7, 10.1.1.1"]), "198.51.100.7");
         assert_eq!(client("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
         assert_eq!(client("10.0.0.1", &["198.51.100.7, unknown"]), "10.0.0.1");
+        assert_eq!(client_of_bytes("10.0.0.1", &[b"\xff, 198.51.100.7"]), "198.51.100.7");
         assert_eq!(client("10.0.0.1", &["[2001:db8::5]:4711"]), "2001:db8::5");
         assert_eq!(client("10.0.0.1", &["::ffff:198.51.100.7"]), "198.51.100.7");
     }

@@ -135,9 +135,19 @@ async fn autosaves_add_an_entry_for_each_revision(store: TestStore) {
         let change = json!({"id": id, "title": format!("Title {number}"), "autosave": true});
         assert_eq!(service.put("/content-pieces", &change).await.status, 204);
     }
-    let found = entries(&service, &format!("&target={id}")).await;
-    let names: Vec<_> = actions(&found).into_iter().map(|(action, _)| action).collect();
-    assert_eq!(names, ["contentPiece.update", "contentPiece.create"]);
+    let update = "contentPiece.update";
+    let names = async || {
+        let found = entries(&service, &format!("&target={id}")).await;
+        found.iter().map(|entry| text_of(entry, "/action").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, [update, "contentPiece.create"]);
+    // Another field, and the save that completes the autosaves, have entries.
+    let other = json!({"id": id, "slug": "another", "autosave": true});
+    assert_eq!(service.put("/content-pieces", &other).await.status, 204);
+    assert_eq!(names().await, [update, update, "contentPiece.create"]);
+    let saved = json!({"id": id, "title": "Title 4", "note": "Done"});
+    assert_eq!(service.put("/content-pieces", &saved).await.status, 204);
+    assert_eq!(names().await, [update, update, update, "contentPiece.create"]);
 }
 
 #[on_both_engines]
@@ -247,6 +257,21 @@ async fn only_tokens_of_the_whole_workspace_read_the_log(store: TestStore) {
     refused.assert_problem(403, "insufficient_permissions", &[]);
     let body = json!({"name": "x", "permissions": ["audit:read"], "view": "published"});
     service.post("/tokens", &body).await.assert_problem(400, "validation", &["permissions"]);
+    // An extension's token, and an Editor's, see no tokens of other users.
+    let extension = TokenKind { extension: Some("ext"), ..ALL };
+    let extension = service.token_of(owner, extension).await;
+    let role = json!({"name": "Auditor", "permissions": ["audit:read"]});
+    let role = service.create("/roles", &role).await;
+    let auditor = service.person("bo", &role).await.token;
+    for (token, sees_values) in
+        [(&service.home.token, true), (&extension, false), (&auditor, false)]
+    {
+        let path = "/audit?action=token.create";
+        let list = service.send_as(token, Method::GET, path, None).await.body;
+        let values = list[0]["changes"].as_array().unwrap().iter();
+        let values = values.filter(|change| change.get("after").is_some()).count();
+        assert_eq!((values > 0, list[0]["changes"][0]["field"].is_string()), (sees_values, true));
+    }
     // Addresses and names of members are personal data.
     let reader = TokenKind { permissions: "audit:read", ..ALL };
     let reader = service.token_of(owner, reader).await;

@@ -174,7 +174,7 @@ async fn changes_of_tags_variants_and_group_names_are_events(store: TestStore) {
     let seen: Vec<_> = seen.iter().map(|(event, data)| (event.as_str(), data)).collect();
     let tag_data = |label: &str, change: &str| json!({"id": tag, "label": label, "color": "blue", "change": change});
     let variant_data = |key: &str, change: &str| json!({"id": variant, "key": key, "label": "German", "description": null, "change": change});
-    let group_data = |name: &str, ancestors: Value| json!({"id": group, "name": name, "uniqueSlugs": false, "customDataSchema": null, "ancestors": ancestors, "descendants": []});
+    let group_data = |name: &str, ancestors: Value| json!({"id": group, "name": name, "uniqueSlugs": false, "customDataSchema": null, "previewUrl": null, "ancestors": ancestors, "descendants": []});
     assert_eq!(seen[0].0, "contentGroupAdded");
     let expected = [
         ("tagChanged", &tag_data("News", "added")),

@@ -130,7 +130,7 @@ pub struct RestoredPiece<'p> {
 
 /// Restores a piece from another store, with its id, position, times and overrides in variants. Its
 /// version is one that it never had here. Returns false if the piece exists, which is then not
-/// changed. If another piece has its position, the restored one is placed last.
+/// changed. If another piece has its position, the restored one is placed after that.
 pub async fn restore(
     tx: &WriteTx<'_>,
     environment: &Environment,

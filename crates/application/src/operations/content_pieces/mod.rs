@@ -34,7 +34,9 @@ pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 pub use piece_view::PieceView;
 pub use publishing::{PublicationRequest, publish, unpublish};
-pub(crate) use publishing::{READ_PERMISSION, lock_variants, publish_piece, unpublish_piece};
+pub(crate) use publishing::{
+    READ_PERMISSION, lock_variants, publish_piece, record_schedule, unpublish_piece,
+};
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };

@@ -132,7 +132,7 @@ async fn publish_in(
 }
 
 /// Records the change of a schedule.
-fn record_schedule(
+pub(crate) fn record_schedule(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,

@@ -5,6 +5,7 @@
 //! current when it was raised.
 
 use galley_api_types::content_piece::ContentPieceBody;
+use galley_domain::audit::AuditAction;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, PieceField};
 use galley_domain::event::ResourceChange;
@@ -18,6 +19,7 @@ use galley_storage::content_piece_revisions::{
 use galley_storage::event_append;
 use galley_storage::{Tx, WriteTx, content_piece_variants, content_pieces, variants};
 
+use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::event;
@@ -50,6 +52,8 @@ pub(super) struct RecordedChange {
     pub(super) number: Option<i64>,
     /// True if the event of the change is raised later.
     pub(super) delays_event: bool,
+    /// True if an autosave's revision is continued, and no other field than its own was changed.
+    pub(super) continues: bool,
 }
 
 /// Returns the revision number of a new piece: 1 if the creation is recorded at once, as its origin
@@ -129,17 +133,19 @@ pub(super) async fn record(
     }
     let number = change.piece.revision;
     if change.fields.is_empty() {
-        return Ok(RecordedChange { number, delays_event: false });
+        return Ok(RecordedChange { number, delays_event: false, continues: false });
     }
     let due = Timestamp::from_ms(now.ms() + AUTOSAVE_EVENT_DELAY_MS);
     let event_due_at = change.is_autosave.then_some(due);
-    let recorded = RecordedChange { number, delays_event: change.is_autosave };
+    let recorded = RecordedChange { number, delays_event: change.is_autosave, continues: false };
     if let Some(replaced) =
         latest.as_ref().filter(|latest| is_own && change.is_autosave && is_recent(latest, now))
     {
         let stored = replacement(tx, workspace, replaced, &change, event_due_at).await?;
         content_piece_revisions::replace(tx, workspace, id, &stored).await?;
-        return Ok(recorded);
+        let known = &replaced.revision.fields;
+        let continues = change.fields.iter().all(|field| known.contains(field));
+        return Ok(RecordedChange { continues, ..recorded });
     }
     let mut rows = Vec::with_capacity(2);
     if !change.piece.has_revisions() {
@@ -306,6 +312,8 @@ pub(super) async fn complete_autosave(
     let is_due = autosave.event_due_at.is_some();
     let completed = StoredRevision { revision, event_due_at: None, ..autosave };
     content_piece_revisions::replace(tx, workspace, id, &completed).await?;
+    let changes = AuditChanges::of_piece([], Some(completed.revision.number));
+    audit::record(tx, environment, scope, AuditAction::ContentPieceUpdate, id, changes);
     if is_due {
         let (piece, path, variant) = (&change.piece, &change.path, change.variant);
         let saved = SavedPart { piece, path, variant, before: None };

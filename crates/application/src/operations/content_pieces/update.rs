@@ -18,6 +18,7 @@ use galley_storage::event_append;
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
 };
+use serde_json::json;
 
 use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
@@ -305,7 +306,7 @@ pub async fn update_in(
         revision: recorded.number,
         ..after
     };
-    append_audit_entry(tx, environment, scope, (&before, &piece), fields, recorded.delays_event);
+    append_audit_entry(tx, environment, scope, (&before, &piece), fields, recorded.continues);
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
     if moves {
         Box::pin(move_published(tx, environment, scope, &piece, moved_between)).await?;
@@ -334,16 +335,15 @@ pub async fn update_in(
 }
 
 /// Appends the audit entry of an update. The entry of an autosave's revision stands for the
-/// autosaves that continue it.
+/// autosaves of the same fields that continue it.
 fn append_audit_entry(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     (before, after): (&ContentPiece, &ContentPiece),
     fields: Vec<PieceField>,
-    is_autosave: bool,
+    continues: bool,
 ) {
-    let continues = is_autosave && after.revision == before.revision;
     if continues || scope.origin == Origin::Import {
         return;
     }
@@ -354,7 +354,8 @@ fn append_audit_entry(
     let revision = after.revision.filter(|_| !fields.is_empty());
     let changes = AuditChanges::of_piece(fields, revision);
     let changes = if after.content_group_id != before.content_group_id {
-        changes.with_field("contentGroupId")
+        let group = |piece: &ContentPiece| json!({"contentGroupId": piece.content_group_id});
+        changes.with(AuditChanges::updated(group(before), group(after)))
     } else if after.order != before.order {
         changes.with_field("position")
     } else {
