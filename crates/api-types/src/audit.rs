@@ -1,9 +1,12 @@
 //! The JSON representation of an entry of the audit log.
 
+use std::borrow::Cow;
+
 use galley_domain::audit::AuditEntry;
 use galley_domain::{AuditEntryId, ContentPieceId, RevisionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::actor::ActorBody;
@@ -32,7 +35,8 @@ pub struct AuditEntryBody<'a> {
     #[schema(example = "203.0.113.7")]
     remote_address: Option<&'a str>,
     /// The changed fields.
-    changes: Vec<FieldChangeBody>,
+    #[schema(value_type = Vec<FieldChangeBody>)]
+    changes: &'a RawValue,
 }
 
 /// The changed resource.
@@ -56,28 +60,27 @@ struct AuditTargetBody<'a> {
 /// that are longer than 4,000 bytes, are left out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = AuditFieldChange)]
-struct FieldChangeBody {
+pub struct FieldChangeBody {
     /// The name of the field.
-    #[schema(example = "label")]
-    field: String,
+    #[schema(value_type = String, example = "label")]
+    pub field: Cow<'static, str>,
     /// The value before the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false, example = "News")]
-    before: Option<Value>,
+    pub before: Option<Value>,
     /// The value after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false, example = "Updates")]
-    after: Option<Value>,
+    pub after: Option<Value>,
 }
 
 impl<'a> AuditEntryBody<'a> {
     /// Creates the representation of an entry.
     pub fn new(entry: &'a AuditEntry, referenced: &'a ReferencedResources) -> Self {
-        let changes: Vec<FieldChangeBody> = entry
-            .changes
-            .as_deref()
-            .and_then(|changes| serde_json::from_str(changes).ok())
-            .unwrap_or_default();
+        let json = entry.changes.as_deref().unwrap_or("[]");
+        let changes: &'a RawValue = serde_json::from_str(json)
+            .or_else(|_| serde_json::from_str("[]"))
+            .expect("a list is JSON");
         let piece = entry.target.parse::<ContentPieceId>();
         let revision = entry.revision.zip(piece.ok());
         Self {

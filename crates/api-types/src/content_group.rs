@@ -16,25 +16,44 @@ use crate::schemas;
 #[serde(rename_all = "camelCase")]
 pub struct ContentGroupBody<'a> {
     #[schema(value_type = schemas::ContentGroupId)]
-    pub id: ContentGroupId,
+    id: ContentGroupId,
     /// The name. It need not be unique.
     #[schema(example = "Posts")]
-    pub name: &'a str,
+    name: &'a str,
     /// True if the slugs of the pieces in the group and its descendants are unique.
-    pub unique_slugs: bool,
+    unique_slugs: bool,
     /// The JSON Schema (2020-12) of the custom data of these pieces, unless a descendant has its
     /// own.
     #[schema(value_type = Option<Object>, example = json!({"type": "object"}))]
-    pub custom_data_schema: Option<&'a RawValue>,
+    custom_data_schema: Option<&'a RawValue>,
     /// The URL of the page that shows drafts of these pieces, unless a descendant has its own.
     #[schema(example = "https://example.org/preview?id={id}&token={token}")]
-    pub preview_url: Option<&'a str>,
+    preview_url: Option<&'a str>,
     /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
-    pub ancestors: &'a [ContentGroupId],
+    ancestors: &'a [ContentGroupId],
     /// The child groups.
     #[schema(inline, value_type = DescendantsSchema)]
-    pub descendants: Descendants<'a>,
+    descendants: Descendants<'a>,
+}
+
+impl<'a> ContentGroupBody<'a> {
+    /// Creates the representation of a group below its ancestors.
+    pub fn new(
+        group: &'a ContentGroup,
+        ancestors: &'a [ContentGroupId],
+        descendants: Descendants<'a>,
+    ) -> Self {
+        Self {
+            id: group.id,
+            name: group.name.as_str(),
+            unique_slugs: group.unique_slugs,
+            custom_data_schema: raw_schema(group),
+            preview_url: preview_url(group),
+            ancestors,
+            descendants,
+        }
+    }
 }
 
 /// The child groups of a group.
@@ -91,7 +110,7 @@ pub fn raw_schema(group: &ContentGroup) -> Option<&RawValue> {
 }
 
 /// Returns the text of a group's preview URL.
-pub fn preview_url(group: &ContentGroup) -> Option<&str> {
+fn preview_url(group: &ContentGroup) -> Option<&str> {
     group.preview_url.as_ref().map(PreviewUrl::as_str)
 }
 

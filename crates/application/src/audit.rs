@@ -1,14 +1,14 @@
 //! The recording of changes in the audit log, in their transactions.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use galley_api_types::audit::FieldChangeBody;
 use galley_domain::AuditEntryId;
 use galley_domain::audit::{AuditAction, AuditEntry};
 use galley_domain::content_piece::PieceField;
 use galley_storage::{WriteTx, audit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::environment::Environment;
@@ -34,20 +34,10 @@ const LEFT_OUT: [&str; 8] = [
 /// receivers and of preview pages often have a key.
 const SECRET: [&str; 4] = ["url", "previewUrl", "secret", "token"];
 
-/// A changed field of a resource.
-#[derive(Debug, Serialize, Deserialize)]
-struct FieldChange {
-    field: Cow<'static, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<Value>,
-}
-
 /// The changed fields of an entry, and its revision.
 #[derive(Debug, Default)]
 pub(crate) struct AuditChanges {
-    fields: Vec<FieldChange>,
+    fields: Vec<FieldChangeBody>,
     revision: Option<i64>,
 }
 
@@ -83,7 +73,7 @@ impl AuditChanges {
 
     /// Adds a field without its values.
     pub(crate) fn with_field(mut self, field: &'static str) -> Self {
-        self.fields.push(FieldChange { field: field.into(), before: None, after: None });
+        self.fields.push(FieldChangeBody { field: field.into(), before: None, after: None });
         self
     }
 
@@ -111,7 +101,7 @@ impl AuditChanges {
             let [before, after] = [old, new].map(|value| {
                 value.filter(|value| !is_secret && value.to_string().len() <= VALUE_MAX)
             });
-            changes.fields.push(FieldChange { field: name.into(), before, after });
+            changes.fields.push(FieldChangeBody { field: name.into(), before, after });
         }
         changes
     }
@@ -124,7 +114,7 @@ impl AuditChanges {
 
 /// Returns the JSON of changes without the values of their fields.
 pub(crate) fn without_values(changes: &str) -> Option<String> {
-    let mut fields: Vec<FieldChange> = serde_json::from_str(changes).ok()?;
+    let mut fields: Vec<FieldChangeBody> = serde_json::from_str(changes).ok()?;
     for change in &mut fields {
         (change.before, change.after) = (None, None);
     }

@@ -288,7 +288,7 @@ async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
     assert_eq!(site[0].as_array().unwrap().len(), 2);
     assert_eq!((&site[0][0]["title"], &site[1][1]["title"]), (&json!("Plain"), &json!("Titel")));
     assert_eq!(published(&restored, &other).await, site);
-    // The restored log goes on with the restoration and the tokens from above.
+    // The restored log also has entries of the restoration and of the new tokens.
     let logs = [audit_log(&program).await, audit_log(&restored).await];
     let added = logs[1].iter().position(|entry| *entry == logs[0][1]).unwrap();
     assert_eq!(logs[1][added..], logs[0][1..], "a token was created after the export");

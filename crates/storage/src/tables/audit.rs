@@ -1,10 +1,12 @@
 //! The audit log. Its entries are inserted at the end of the transaction of their change, with the
 //! events.
 
+use std::collections::HashSet;
+
 use galley_domain::audit::{AuditAction, AuditEntry};
 use galley_domain::{AuditEntryId, Timestamp, TokenId, WorkspaceId, WorkspaceMemberId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 
 const COLUMNS: &str = "a.id, a.actor, a.action, a.target, a.revision, a.request_id, \
     a.remote_address, a.changes";
@@ -121,6 +123,9 @@ pub(crate) async fn insert(tx: &WriteTx<'_>, entries: &[(WorkspaceId, AuditEntry
     tx.insert_each(sql, rows, Affects::Nothing).await
 }
 
+/// The number of entries that one statement looks up.
+const ENTRIES_PER_LOOKUP: usize = 1_000;
+
 /// Inserts the entries of another store that the workspace lacks.
 pub async fn insert_missing(
     tx: &WriteTx<'_>,
@@ -128,11 +133,14 @@ pub async fn insert_missing(
     entries: &[AuditEntry],
 ) -> Result<()> {
     let mut missing = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let sql = "SELECT 1 FROM audit_entries WHERE workspace_id = ?1 AND id = ?2";
-        if !tx.exists(sql, params![workspace, entry.id]).await? {
-            missing.push((workspace, entry.clone()));
-        }
+    for chunk in entries.chunks(ENTRIES_PER_LOOKUP) {
+        let mut params = vec![Value::from(workspace)];
+        let listed = in_list("a.id", chunk.iter().map(|entry| entry.id), &mut params);
+        let sql = format!("SELECT a.id FROM audit_entries a WHERE a.workspace_id = ?1{listed}");
+        let known: Vec<AuditEntryId> = tx.query(&sql, &params, |row| row.get(0)).await?;
+        let known: HashSet<_> = known.into_iter().collect();
+        let unknown = chunk.iter().filter(|entry| !known.contains(&entry.id));
+        missing.extend(unknown.map(|entry| (workspace, entry.clone())));
     }
     insert(tx, &missing).await
 }

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::try_join;
-use galley_api_types::content_group::{
-    ContentGroupBody, Descendants, nested, preview_url, raw_schema,
-};
+use galley_api_types::content_group::{ContentGroupBody, Descendants, nested};
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{IdPage, Tx, content_groups};
@@ -62,15 +60,7 @@ impl GroupView {
     pub fn body(&self) -> ContentGroupBody<'_> {
         let Self { group, ancestors, descendants } = self;
         let descendants = descendants.of(group.id, ancestors);
-        ContentGroupBody {
-            id: group.id,
-            name: group.name.as_str(),
-            unique_slugs: group.unique_slugs,
-            custom_data_schema: raw_schema(group),
-            preview_url: preview_url(group),
-            ancestors,
-            descendants,
-        }
+        ContentGroupBody::new(group, ancestors, descendants)
     }
 }
 
@@ -105,20 +95,9 @@ pub struct GroupList {
 impl GroupList {
     /// Returns the representations of the groups in a list.
     pub fn bodies(&self) -> Vec<ContentGroupBody<'_>> {
-        let body =
-            |group: &'_ ContentGroup| (group.id, self.descendants.of(group.id, &self.ancestors));
-        let groups = self.groups.iter().map(|group| (group, body(group)));
-        groups
-            .map(|(group, (id, descendants))| ContentGroupBody {
-                id,
-                name: group.name.as_str(),
-                unique_slugs: group.unique_slugs,
-                custom_data_schema: raw_schema(group),
-                preview_url: preview_url(group),
-                ancestors: &self.ancestors,
-                descendants,
-            })
-            .collect()
+        let below = |group: &ContentGroup| self.descendants.of(group.id, &self.ancestors);
+        let groups = self.groups.iter();
+        groups.map(|group| ContentGroupBody::new(group, &self.ancestors, below(group))).collect()
     }
 
     /// Returns the id of the last group.

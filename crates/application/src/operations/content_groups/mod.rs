@@ -4,7 +4,7 @@ mod list;
 mod schemas;
 
 use galley_api_types::content_group::{
-    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup, preview_url, raw_schema,
+    ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
 };
 use galley_api_types::problem::Step;
 use galley_domain::audit::AuditAction;
@@ -470,13 +470,6 @@ fn body<'g>(
     children: &'g [ContentGroupId],
 ) -> ContentGroupBody<'g> {
     let groups = path.groups();
-    ContentGroupBody {
-        id: group.id,
-        name: group.name.as_str(),
-        unique_slugs: group.unique_slugs,
-        custom_data_schema: raw_schema(group),
-        preview_url: preview_url(group),
-        ancestors: &groups[..groups.len().saturating_sub(1)],
-        descendants: Descendants::Ids(children),
-    }
+    let ancestors = &groups[..groups.len().saturating_sub(1)];
+    ContentGroupBody::new(group, ancestors, Descendants::Ids(children))
 }
