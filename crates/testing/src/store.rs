@@ -1,11 +1,16 @@
 //! A new database for each test.
 
 use std::io::Write;
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread;
 
 use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
+use tokio::runtime;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_postgres::NoTls;
 
 /// Reports that a test is skipped. It writes to standard error directly, as the test runner
@@ -21,19 +26,83 @@ const POSTGRES_URL: &str = "GALLEY_TEST_POSTGRES_URL";
 /// The number of databases that this process has created, used in their names.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The database of one test. An SQLite file is deleted with it.
+/// The number of databases that are dropped together. PostgreSQL writes a checkpoint for each drop,
+/// and those after the first have little to write.
+const DROP_BATCH_SIZE: usize = 16;
+
+/// The servers and names of finished tests' databases, dropped by a thread. Without it, a run of all tests leaves
+/// several gigabytes on the disk until its server is removed.
+static DROPPED: LazyLock<UnboundedSender<(String, String)>> = LazyLock::new(|| {
+    let (sender, receiver) = unbounded_channel();
+    thread::spawn(|| {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("the system has room for a runtime").block_on(drop_databases(receiver));
+    });
+    sender
+});
+
+/// The database of one test, deleted with it.
 #[derive(Debug)]
 pub struct TestStore {
     /// The database's URL.
     pub url: DatabaseUrl,
+    files: Arc<TestFiles>,
+}
+
+/// The storage of one test, deleted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TestFiles {
     directory: TempDir,
+    _database: Option<PostgresDatabase>,
+}
+
+impl TestFiles {
+    fn new(database: Option<PostgresDatabase>) -> Arc<Self> {
+        let directory = tempfile::tempdir().expect("the system has room for a directory");
+        Arc::new(Self { directory, _database: database })
+    }
+}
+
+/// A PostgreSQL database of a test, queued for [`drop_databases`] when this is dropped.
+#[derive(Debug)]
+struct PostgresDatabase {
+    server: String,
+    name: String,
+}
+
+impl Drop for PostgresDatabase {
+    fn drop(&mut self) {
+        // The receiver lives as long as the process.
+        let _ = DROPPED.send((mem::take(&mut self.server), mem::take(&mut self.name)));
+    }
+}
+
+/// Drops the received databases. A failure changes no test, as their server is removed at the end.
+async fn drop_databases(mut receiver: UnboundedReceiver<(String, String)>) {
+    let mut batch = Vec::new();
+    while let Some(database) = receiver.recv().await {
+        batch.push(database);
+        if batch.len() < DROP_BATCH_SIZE {
+            continue;
+        }
+        for (server, name) in batch.drain(..) {
+            let Ok((client, connection)) = tokio_postgres::connect(&server, NoTls).await else {
+                continue;
+            };
+            let connection = tokio::spawn(connection);
+            let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            let _ = client.batch_execute(&statement).await;
+            drop(client);
+            let _ = connection.await;
+        }
+    }
 }
 
 impl TestStore {
     /// Returns the URL of an SQLite file that does not exist yet.
     pub fn sqlite() -> Self {
-        let directory = tempfile::tempdir().expect("the system has room for a directory");
-        Self { url: DatabaseUrl::Sqlite(directory.path().join("galley.db")), directory }
+        let files = TestFiles::new(None);
+        Self { url: DatabaseUrl::Sqlite(files.directory.path().join("galley.db")), files }
     }
 
     /// Creates an empty PostgreSQL database. Returns `None` if the tests have no server.
@@ -60,17 +129,24 @@ impl TestStore {
         drop(client);
         connection.await.expect("the connection's task ends").expect("the connection ends well");
         let (base, _) = server.rsplit_once('/').expect("the URL names a database");
-        Some(Self::at(DatabaseUrl::Postgres(format!("{base}/{name}"))))
+        let url = DatabaseUrl::Postgres(format!("{base}/{name}"));
+        let database = PostgresDatabase { server, name };
+        Some(Self { url, files: TestFiles::new(Some(database)) })
     }
 
     /// Uses an existing database.
     pub fn at(url: DatabaseUrl) -> Self {
-        Self { url, directory: tempfile::tempdir().expect("the system has room for a directory") }
+        Self { url, files: TestFiles::new(None) }
     }
 
     /// Returns a directory that belongs to this test.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        self.files.directory.path()
+    }
+
+    /// Returns the storage, which outlives this while the test's server stops.
+    pub(crate) fn files(&self) -> Arc<TestFiles> {
+        Arc::clone(&self.files)
     }
 
     /// Returns the engine's name.

@@ -83,6 +83,8 @@ async fn run(service: Service, request_runtime: Handle) {
     let heartbeat_task =
         request_runtime.spawn(async move { heartbeat_session.run_heartbeats().await });
     let request_runtime_for_close = request_runtime.clone();
+    // Without the runtime no exchange with the store completes, so the worker ends with it.
+    let mut request_runtime_end = request_runtime.spawn(std::future::pending::<()>());
     let (events, mut received_events) = mpsc::unbounded_channel();
     let mut worker = WebhookWorker {
         dispatcher: Dispatcher::new(DispatcherLimits::default(), environment.now()),
@@ -123,6 +125,7 @@ async fn run(service: Service, request_runtime: Handle) {
                 is_stopping = true;
                 worker.dispatcher.stop();
             }
+            _ = &mut request_runtime_end => return,
             () = tokio::time::sleep(pause) => {}
         }
         if idle_checked_at.elapsed() > IDLE_CHECK_INTERVAL {
