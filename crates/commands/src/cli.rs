@@ -105,6 +105,10 @@ pub struct ExportArguments {
     /// Export the content group with this id or path, and the groups below it [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
     pub group: Option<String>,
+    /// Export the content in this view: `published` has published pieces only, each at its
+    /// published revision
+    #[arg(long, value_name = "VIEW", default_value = "current", value_parser = parse_view)]
+    pub view: ContentView,
     /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
@@ -362,10 +366,10 @@ pub struct ImportArguments {
     /// Omit drafts and other unpublished sources
     #[arg(long)]
     pub no_drafts: bool,
-    /// Create drafts in the content group with this path, and scheduled, private and
-    /// password-protected posts in separate groups below it
-    #[arg(long, value_name = "PATH", default_value = "Drafts")]
-    pub drafts_group: String,
+    /// Leave all new pieces as drafts, and change no publication. Without it, pieces are published,
+    /// scheduled and unpublished as their sources are
+    #[arg(long)]
+    pub no_publish: bool,
     /// Overwrite pieces that were edited in Galley since the last import
     #[arg(long)]
     pub overwrite: bool,

@@ -46,8 +46,8 @@ fn runtime() -> Runtime {
 /// The number of finished tests whose storage is kept.
 const KEPT_STORES: usize = 4;
 
-/// The storage of the last finished tests. Their servers may still be stopping, and a server rescues
-/// a database whose file is deleted: the copy would stay on the disk.
+/// The storage of the last finished tests. Their servers may still be stopping, and a server
+/// copies a database whose file is deleted: the copy would stay on the disk.
 static FINISHED: Mutex<VecDeque<Arc<TestFiles>>> = Mutex::new(VecDeque::new());
 
 fn run<T: Future<Output = ()>>(

@@ -30,8 +30,8 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// and those after the first have little to write.
 const DROP_BATCH_SIZE: usize = 16;
 
-/// The servers and names of finished tests' databases, dropped by a thread. Without it, a run of all tests leaves
-/// several gigabytes on the disk until its server is removed.
+/// The servers and names of finished tests' databases, dropped by a thread. Without it, a run of
+/// all tests leaves several gigabytes on the disk until its server is removed.
 static DROPPED: LazyLock<UnboundedSender<(String, String)>> = LazyLock::new(|| {
     let (sender, receiver) = unbounded_channel();
     thread::spawn(|| {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
+use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
@@ -36,6 +37,9 @@ pub(crate) async fn export(
 ) -> anyhow::Result<ExitCode> {
     if arguments.group.is_some() {
         bail!("a bundle contains the whole workspace: omit --group");
+    }
+    if arguments.view == ContentView::Published {
+        bail!("a bundle contains drafts and revisions, too: omit --view");
     }
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;

@@ -43,6 +43,7 @@ pub(crate) async fn restore(
     }
     let has_other = arguments.groups
         || arguments.no_drafts
+        || arguments.no_publish
         || arguments.overwrite
         || arguments.report.is_some()
         || arguments.group.is_some()

@@ -23,6 +23,9 @@ pub(super) fn text(
     // A null date is written, too. Without it, an import would read a date from a name such as
     // `2024-05-06-hello`.
     front.add("date", &Value::from(fields.date.map(|date| date.to_string())));
+    if source.is_draft(piece) {
+        front.add("draft", &Value::Bool(true));
+    }
     if let Some(description) = &fields.description {
         front.add("description", &Value::from(description.as_str()));
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let mut folder = ExportFolder::open(&arguments.folder, ExportKind::Markdown, own)?;
     // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
-    let source = ExportSource::read(&snapshot, workspace, group).await?;
+    let source = ExportSource::read(&snapshot, workspace, group, arguments.view).await?;
     let bar = progress::bar("files", 0);
     let keys: Vec<_> = source.variants.iter().map(|one| one.key.as_str().to_owned()).collect();
     let mut names = FileNames::new(keys.clone());

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use galley_application::Error;
 use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
+use galley_domain::publication::{ContentView, PublicationState};
 use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_filters::PieceFilters;
@@ -25,6 +26,9 @@ pub(super) struct ExportSource {
     /// The usernames of members. Invited members have none.
     members: HashMap<WorkspaceMemberId, String>,
     pub(super) variants: Vec<Variant>,
+    view: ContentView,
+    /// True if files name the pieces whose latest revision is not published.
+    marks_drafts: bool,
 }
 
 impl ExportSource {
@@ -32,6 +36,7 @@ impl ExportSource {
         snapshot: &Snapshot,
         workspace: WorkspaceId,
         group: ContentGroupId,
+        view: ContentView,
     ) -> Result<Self, Error> {
         let read = async move |tx: &Tx<'_>| {
             let groups = content_groups::subtree(tx, workspace, &[group]).await?;
@@ -40,6 +45,14 @@ impl ExportSource {
             let members = members::list(tx, workspace, &IdPage::default()).await?.into_iter();
             let named = members.filter_map(|member| Some((member.id, member.user?.username)));
             let variants = variants::list(tx, workspace, &IdPage::default()).await?;
+            // In a workspace that publishes nothing, all pieces are drafts.
+            let published = PieceListQuery {
+                limit: 1,
+                view: View { of: ContentView::Published, ..View::default() },
+                ..PieceListQuery::default()
+            };
+            let marks_drafts = view == ContentView::Current
+                && !content_piece_list::list(tx, workspace, &published).await?.is_empty();
             Ok::<_, Error>(Self {
                 workspace,
                 group,
@@ -47,6 +60,8 @@ impl ExportSource {
                 tags: tags.map(|tag| (tag.id, tag.label.as_str().to_owned())).collect(),
                 members: named.collect(),
                 variants,
+                view,
+                marks_drafts,
             })
         };
         snapshot.read("export.source", read).await
@@ -59,7 +74,7 @@ impl ExportSource {
         after: Option<Position>,
         variant: Option<VariantId>,
     ) -> Result<Vec<PieceInView>, Error> {
-        let (workspace, group) = (self.workspace, self.group);
+        let (workspace, group, of) = (self.workspace, self.group, self.view);
         let read = async move |tx: &Tx<'_>| {
             let query = PieceListQuery {
                 filters: PieceFilters {
@@ -70,7 +85,7 @@ impl ExportSource {
                 sort: Sort { key: SortKey::CreatedAt, descending: false },
                 after: after.clone(),
                 limit: PAGE,
-                view: View { variant, content: true, ..View::default() },
+                view: View { of, variant, content: true, ..View::default() },
                 ..PieceListQuery::default()
             };
             Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
@@ -90,6 +105,12 @@ impl ExportSource {
         }
         folders.reverse();
         folders
+    }
+
+    /// Returns true if the file of a piece names it a draft.
+    pub(super) fn is_draft(&self, piece: &ContentPiece) -> bool {
+        self.marks_drafts
+            && piece.publication.state(piece.latest_revision()) != PublicationState::Published
     }
 
     pub(super) fn labels(&self, piece: &ContentPiece) -> Vec<&str> {

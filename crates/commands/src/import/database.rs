@@ -7,7 +7,9 @@ use galley_api_types::content_group::NewContentGroup;
 use galley_api_types::variant::NewVariant;
 use galley_application::custom_data_schema::WorkBudget;
 use galley_application::operations::audit::record_import;
-use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
+use galley_application::operations::content_pieces::{
+    self, ContentPieceUpdate, NewContentPiece, PublicationRequest,
+};
 use galley_application::operations::import_sources::{self, NewSource};
 use galley_application::operations::{content_groups, tags, variants};
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
@@ -30,8 +32,8 @@ use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members};
 
 use super::destination::{
-    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
-    WriteResult,
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, PublicationChange,
+    Task, WriteFailure, WriteResult,
 };
 use super::fingerprint::{self, WrittenFields};
 use super::raw::{ContentForm, Document};
@@ -93,11 +95,6 @@ impl Destination for DatabaseDestination {
 
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
         group_path::find_in_database(&self.database, self.scope.workspace, wanted).await
-    }
-
-    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
-        let children = group_path::children_in(&self.database, self.scope.workspace);
-        group_path::find(children, path).await
     }
 
     async fn pieces(
@@ -283,12 +280,16 @@ async fn current_piece(
     let Some((piece, content)) = shown(None).await? else { return Ok(None) };
     let hash = hash(tx, workspace, &piece, content.as_deref()).await?;
     let version = piece.version.to_string();
+    let state = piece.publication.state(piece.latest_revision());
+    let is_scheduled = piece.publication.publish_at.is_some();
     let width = |piece: ContentPiece| piece.fields.cover_width.map(Into::into);
     let Some(key) = key else {
         return Ok(Some(CurrentPiece {
             hash,
             cover_width: width(piece),
             version,
+            state,
+            is_scheduled,
             equals_piece: true,
         }));
     };
@@ -302,6 +303,8 @@ async fn current_piece(
         hash: in_variant,
         cover_width: width(piece),
         version,
+        state,
+        is_scheduled,
         equals_piece: is_as_piece,
     }))
 }
@@ -344,16 +347,18 @@ impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
+            let mut created = None;
             let written = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let (environment, scope) = (&self.environment, &self.scope);
                     let budget = &mut WorkBudget::default();
                     let made = content_pieces::create_in(tx, environment, scope, &new, budget);
-                    WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
+                    let piece = created.insert(made.await?.piece);
+                    WriteResult { id: Some(piece.id), outcome: ImportOutcome::Created }
                 }
-                Task::Update { id, version, group } => {
-                    Box::pin(self.update(tx, one, *id, version.as_deref(), *group)).await?
+                Task::Update { id, version } => {
+                    Box::pin(self.update(tx, one, *id, version.as_deref())).await?
                 }
                 Task::Record { id } => {
                     WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
@@ -363,6 +368,8 @@ impl Batch {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save_in(tx, &self.scope, &[source]).await?;
+                let changed = self.change_publication(tx, piece, created, one.publication);
+                Box::pin(changed).await?;
             }
             done.push(written);
         }
@@ -400,7 +407,6 @@ impl Batch {
         one: &PreparedDocument,
         id: ContentPieceId,
         version: Option<&str>,
-        group: Option<ContentGroupId>,
     ) -> Result<WriteResult, Error> {
         let before = storage::content_pieces::find(tx, self.scope.workspace, id).await?;
         let expected = version.and_then(|version| version.parse::<i64>().ok());
@@ -415,7 +421,6 @@ impl Batch {
         let update = ContentPieceUpdate {
             variant: one.variant.clone().map(VariantRef::Key),
             change: change(&one.document, tags),
-            content_group_id: group,
             content: Some(Some(one.document.content.clone())),
             ..ContentPieceUpdate::of(id)
         };
@@ -425,6 +430,35 @@ impl Batch {
         let unchanged = before.as_ref().map(version) == Some(after.piece.version);
         let outcome = if unchanged { ImportOutcome::Unchanged } else { ImportOutcome::Updated };
         Ok(WriteResult { id: Some(id), outcome })
+    }
+}
+
+impl Batch {
+    async fn change_publication(
+        &self,
+        tx: &WriteTx<'_>,
+        id: ContentPieceId,
+        created: Option<ContentPiece>,
+        change: PublicationChange,
+    ) -> Result<(), Error> {
+        let (environment, scope) = (&self.environment, &self.scope);
+        if let (Some(piece), PublicationChange::Publish) = (created, change) {
+            // The new piece needs no lock, and has no variants yet.
+            return content_pieces::publish_piece(tx, environment, scope, &piece, None).await;
+        }
+        let at = match change {
+            PublicationChange::Keep | PublicationChange::Withhold => return Ok(()),
+            PublicationChange::Publish => None,
+            PublicationChange::Schedule(at) => Some(Some(at)),
+            PublicationChange::Unpublish => Some(None),
+        };
+        let any = VersionPrecondition::Any;
+        let publication = PublicationRequest { id, revision: None, at, unpublish_at: None };
+        content_pieces::publish_in(tx, environment, scope, &publication, &any).await?;
+        if change == PublicationChange::Unpublish {
+            content_pieces::unpublish_in(tx, environment, scope, id, None, &any).await?;
+        }
+        Ok(())
     }
 }
 

@@ -2,9 +2,10 @@
 
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::publication::PublicationState;
 use galley_domain::tag::TagLabel;
 use galley_domain::variant::{VariantKey, VariantLabel};
-use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
+use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, WorkspaceMemberId};
 
 use super::raw::{ContentForm, Document};
 
@@ -49,6 +50,9 @@ pub(super) struct CurrentPiece {
     pub(super) cover_width: Option<String>,
     /// An opaque version that differs after each change.
     pub(super) version: String,
+    pub(super) state: PublicationState,
+    /// True if its publication is scheduled.
+    pub(super) is_scheduled: bool,
     /// In a variant: true if all fields that an import writes equal those of the piece itself.
     pub(super) equals_piece: bool,
 }
@@ -58,10 +62,23 @@ pub(super) struct CurrentPiece {
 pub(super) enum Task {
     /// Creates a piece in this group, by these members.
     Create { group: ContentGroupId, members: Vec<WorkspaceMemberId> },
-    /// Updates a piece if it still has this version, and moves it into another group.
-    Update { id: ContentPieceId, version: Option<String>, group: Option<ContentGroupId> },
+    /// Updates a piece if it still has this version.
+    Update { id: ContentPieceId, version: Option<String> },
     /// Notes only the source, as the piece equals it already.
     Record { id: ContentPieceId },
+}
+
+/// The change of a piece's publication that follows from the state of its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PublicationChange {
+    Keep,
+    Publish,
+    Schedule(Timestamp),
+    /// Unpublishes the piece, and cancels its scheduled publication.
+    Unpublish,
+    /// The source is published, but the piece was changed or unpublished in Galley, and stays as it
+    /// is.
+    Withhold,
 }
 
 /// A document with its resolved references.
@@ -69,6 +86,7 @@ pub(super) enum Task {
 pub(super) struct PreparedDocument {
     pub(super) document: Document,
     pub(super) task: Task,
+    pub(super) publication: PublicationChange,
     pub(super) variant: Option<VariantKey>,
     /// Its own tags, and the tags that every piece gets.
     pub(super) labels: Vec<TagLabel>,
@@ -99,9 +117,6 @@ pub(super) trait Destination {
 
     /// Finds a content group by its id or path.
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId>;
-
-    /// Finds a content group by its path, if there is one.
-    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>>;
 
     /// Lists the pieces directly in a group, in its subtree, or in the whole workspace.
     async fn pieces(

@@ -11,8 +11,7 @@ use serde::Serialize;
 pub(super) enum FindingGroup {
     /// Sources, or parts of them, that were not imported.
     LeftOut,
-    /// Sources that were imported into a group of their own.
-    #[serde(rename = "setApart")]
+    /// Sources whose pieces were not published.
     Unpublished,
     /// Values that the source doesn't have, and that were assumed.
     Assumed,
@@ -29,7 +28,7 @@ impl FindingGroup {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LeftOut => "Left out",
-            Self::Unpublished => "Unpublished, in separate groups",
+            Self::Unpublished => "Unpublished",
             Self::Assumed => "Assumed",
             Self::Missing => "Missing",
             Self::Lost => "Lost from the contents",

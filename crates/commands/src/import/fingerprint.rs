@@ -1,7 +1,6 @@
 //! Hashes of sources and pieces, by which an import detects changes since the previous import.
 
 use galley_content::Tree;
-use galley_domain::ContentGroupId;
 use galley_domain::content_piece::{CustomData, Description};
 use galley_domain::import_source::SourceHash;
 use galley_domain::text::{ShortText, WebReference};
@@ -61,21 +60,48 @@ impl<'a> WrittenFields<'a> {
     }
 }
 
-/// Returns the hash of a source: of all its fields, and of the tags that every piece gets. The id
-/// of the target group is its suffix.
+/// Returns the hash of a source: of all its fields, and of the tags that every piece gets.
 pub(super) fn of_source<'d>(
     document: &'d Document,
     labels: impl Iterator<Item = &'d str>,
-    group: ContentGroupId,
-) -> SourceHash {
-    let parts = std::iter::once(document.source_hash.as_str()).chain(labels);
-    SourceHash::from_stored(format!("{}:{group}", hash(parts)))
+) -> String {
+    hash(std::iter::once(document.source_hash.as_str()).chain(labels))
 }
 
-/// Returns true if a source was imported into a group.
-pub(super) fn is_of_group(source: &SourceHash, group: ContentGroupId) -> bool {
-    let of = source.as_str().split_once(':').map(|(_, of)| of);
-    of == Some(group.to_string().as_str())
+/// The state that an import gave a piece, the last part of the recorded hash of its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ImportedState {
+    Published,
+    Scheduled,
+    Unpublished,
+}
+
+impl ImportedState {
+    const ALL: [Self; 3] = [Self::Published, Self::Scheduled, Self::Unpublished];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Scheduled => "scheduled",
+            Self::Unpublished => "unpublished",
+        }
+    }
+}
+
+/// Returns the hash that is recorded for a source and the state of its piece.
+pub(super) fn with_state(source: &str, state: ImportedState) -> SourceHash {
+    SourceHash::from_stored(format!("{source}:{}", state.name()))
+}
+
+/// Splits a recorded hash into the hash of the source and the state, which earlier versions did not
+/// record.
+pub(super) fn split_state(recorded: &SourceHash) -> (&str, Option<ImportedState>) {
+    let text = recorded.as_str();
+    let split = text.rsplit_once(':').and_then(|(source, name)| {
+        let state = ImportedState::ALL.into_iter().find(|state| state.name() == name)?;
+        Some((source, Some(state)))
+    });
+    split.unwrap_or((text, None))
 }
 
 /// Returns the hash of a tree by its JSON, as this program serializes it. Invalid JSON is hashed as

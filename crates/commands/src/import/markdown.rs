@@ -23,6 +23,8 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
     // An export writes a null date for a piece without one. Then the file name's date doesn't count
     // either.
     let has_no_date = front.take_null("date");
+    let is_draft = front.take_draft();
+    let publish_at = front.0.get("publishDate").and_then(Value::as_str).map(ToOwned::to_owned);
     let date = front.text(&["date", "pubDate", "published", "publishDate", "published_at"]);
     let date = date.or_else(|| {
         let of_path = || path.as_deref().and_then(date_in_path);
@@ -69,7 +71,8 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
         ]),
         tags: front.tags(is_jekyll),
         authors,
-        state: if front.is_draft() { PublishingState::Draft } else { PublishingState::Published },
+        state: if is_draft { PublishingState::Draft } else { PublishingState::Published },
+        publish_at,
         custom_data: front.text(&["customData"]),
         rest: front.0,
         body: SourceBody::Markdown(findings::in_markdown(body, &mut findings)),
@@ -80,8 +83,9 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
 
 /// The fields with a meaning of their own. Custom data can't have a top-level field with one of
 /// these names.
-pub(crate) const RESERVED_FIELDS: [&str; 36] = [
+pub(crate) const RESERVED_FIELDS: [&str; 37] = [
     "id",
+    "draft",
     "title",
     "slug",
     "path",
@@ -191,13 +195,19 @@ impl FrontMatterFields {
         Some(id)
     }
 
-    fn is_draft(&self) -> bool {
-        let is = |name: &str, expected: bool| match self.0.get(name) {
-            Some(Value::Bool(value)) => *value == expected,
-            Some(Value::String(text)) => text.eq_ignore_ascii_case(&expected.to_string()),
-            _ => false,
+    /// Takes the fields that tell drafts. Returns true if one of them does.
+    fn take_draft(&mut self) -> bool {
+        let mut take = |name: &str| {
+            let value = match self.0.get(name)? {
+                Value::Bool(value) => *value,
+                Value::String(text) => text.to_ascii_lowercase().parse().ok()?,
+                _ => return None,
+            };
+            self.0.shift_remove(name);
+            Some(value)
         };
-        is("draft", true) || is("published", false)
+        let (is_draft, is_published) = (take("draft"), take("published"));
+        is_draft == Some(true) || is_published == Some(false)
     }
 
     /// Takes the cover: an address, or an object with address, description and width.
@@ -323,7 +333,10 @@ mod tests {
 
     fn try_read(name: &str, text: &str) -> Result<Document, String> {
         let parts = front_matter::split(text).unwrap();
-        raw(name, parts.fields, parts.body).into_document(crate::import::raw::ContentForm::Json)
+        raw(name, parts.fields, parts.body).into_document(
+            crate::import::raw::ContentForm::Json,
+            galley_domain::Timestamp::from_ms(0),
+        )
     }
 
     fn read(name: &str, text: &str) -> Document {
@@ -391,7 +404,7 @@ mod tests {
         assert_eq!((hugo.slug.as_str(), hugo.state), ("x/y", PublishingState::Draft));
         assert_eq!(hugo.folders, ["posts"]);
         assert_eq!(labels(&hugo), ["2024"]);
-        assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"draft\":true,\"aliases\":[\"/old\"]}");
+        assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"aliases\":[\"/old\"]}");
         let astro = read(
             "a.mdx",
             "---\ntitle: A\npubDate: 2024-05-06\nheroImage: ./a.png\nauthors: [{name: Bo}]\n---\n",

@@ -6,6 +6,7 @@
 
 mod autop;
 mod database;
+mod decision;
 mod destination;
 mod findings;
 mod fingerprint;
@@ -28,6 +29,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use galley_application::Environment;
 use galley_domain::tag::TagLabel;
 use indicatif::ProgressBar;
 
@@ -37,9 +39,10 @@ use crate::own_files::OwnFiles;
 use crate::progress;
 use crate::settings::Settings;
 use database::DatabaseDestination;
+use decision::ImportTarget;
 use destination::Destination;
 use findings::Finding;
-use load::{ImportTarget, Loader};
+use load::Loader;
 use raw::{Document, PublishingState};
 use report::Report;
 use server::ServerDestination;
@@ -98,11 +101,11 @@ async fn load<P: Destination>(
 ) -> anyhow::Result<ExitCode> {
     let target = ImportTarget {
         group: place.find_group(arguments.group.as_deref().unwrap_or(DEFAULT_GROUP)).await?,
-        drafts: arguments.drafts_group.clone(),
         labels,
         groups: arguments.groups,
         language: arguments.variants.first().cloned(),
         overwrite: arguments.overwrite,
+        publish: !arguments.no_publish,
     };
     let mut report = Report::new(found.problems);
     for (path, what) in found.skipped {
@@ -141,7 +144,7 @@ struct Import<'a, P> {
 
 impl<P: Destination> Import<'_, P> {
     async fn run(&mut self, files: Vec<SourceFile>) -> anyhow::Result<()> {
-        let mut outcomes = read::outcomes(files, P::FORM);
+        let mut outcomes = read::outcomes(files, P::FORM, Environment::default().now());
         while let Some(outcome) = outcomes.recv().await {
             self.take(outcome);
             if self.pending.len() >= P::BATCH || self.size >= PENDING_CONTENT_LIMIT {
@@ -157,10 +160,7 @@ impl<P: Destination> Import<'_, P> {
                 let (source, state) = (document.name.as_str().to_owned(), document.state);
                 if state == PublishingState::Published || !self.arguments.no_drafts {
                     if state != PublishingState::Published {
-                        let is_left = self.loader.has_published_piece(&document);
-                        let left = if is_left { ", placed among the published ones" } else { "" };
-                        let what = format!("{}{left}", state.plural());
-                        self.report.add(&source, Finding::unpublished(what));
+                        self.report.add(&source, Finding::unpublished(state.plural()));
                     }
                     for finding in std::mem::take(&mut document.findings) {
                         self.report.add(&source, finding);
@@ -185,13 +185,13 @@ impl<P: Destination> Import<'_, P> {
         let documents = std::mem::take(&mut self.pending);
         self.size = 0;
         let count = documents.len() as u64;
-        let outcomes = if self.arguments.dry_run {
+        let results = if self.arguments.dry_run {
             self.loader.compare(documents).await?
         } else {
             self.loader.load(documents).await?
         };
-        for (place, outcome) in outcomes {
-            self.report.count(&place, outcome);
+        for result in results {
+            self.report.count(result);
         }
         self.bar.inc(count);
         Ok(())

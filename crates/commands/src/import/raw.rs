@@ -35,6 +35,8 @@ pub(super) struct RawPiece {
     /// The names of its authors in the source.
     pub(super) authors: Vec<String>,
     pub(super) state: PublishingState,
+    /// The time at which a scheduled piece is published, if that is not its date.
+    pub(super) publish_at: Option<String>,
     /// All other fields, which become custom data.
     pub(super) rest: Map<String, Value>,
     /// Custom data as a text that is stored unchanged.
@@ -56,16 +58,6 @@ pub(super) enum PublishingState {
 }
 
 impl PublishingState {
-    /// The name of the state's group below the group of drafts. Drafts are directly in that group.
-    pub(super) fn group(self) -> Option<&'static str> {
-        match self {
-            Self::Published | Self::Draft => None,
-            Self::Scheduled => Some("Scheduled"),
-            Self::Private => Some("Private"),
-            Self::PasswordProtected => Some("Password-protected"),
-        }
-    }
-
     /// Returns the state as a plural that follows a count.
     pub(super) fn plural(self) -> &'static str {
         match self {
@@ -120,6 +112,8 @@ pub(super) struct Document {
     pub(super) tags: Vec<TagLabel>,
     pub(super) authors: Vec<String>,
     pub(super) state: PublishingState,
+    /// The time at which a scheduled piece is published.
+    pub(super) publish_at: Option<Timestamp>,
     pub(super) custom_data: Option<CustomData>,
     /// The content in the form that the destination accepts.
     pub(super) content: String,
@@ -132,7 +126,11 @@ pub(super) struct Document {
 
 impl RawPiece {
     /// Returns the document, or a message with the first invalid value.
-    pub(super) fn into_document(mut self, form: ContentForm) -> Result<Document, String> {
+    pub(super) fn into_document(
+        mut self,
+        form: ContentForm,
+        now: Timestamp,
+    ) -> Result<Document, String> {
         let (SourceBody::Markdown(body) | SourceBody::Html(body)) = &self.body;
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
@@ -156,6 +154,11 @@ impl RawPiece {
         };
         check_size(&tree, content.len())?;
         let date = self.date.as_deref().map(parse_date).transpose()?;
+        let publish_at = self.publish_at.as_deref().and_then(|text| parse_date(text).ok());
+        if self.state == PublishingState::Published && publish_at.is_some_and(|at| at > now) {
+            self.state = PublishingState::Scheduled;
+        }
+        let publish_at = publish_at.or(date);
         let title = self.title.take().unwrap_or_else(|| {
             self.findings.push(Finding::assumed("a title from the slug"));
             self.slug.clone()
@@ -195,6 +198,7 @@ impl RawPiece {
                 .collect::<Result<_, _>>()?,
             authors: self.authors,
             state: self.state,
+            publish_at: publish_at.filter(|_| self.state == PublishingState::Scheduled),
             custom_data: optional("customData", self.custom_data.or(rest), CustomData::parse)?,
             content,
             content_hash,
@@ -209,7 +213,7 @@ impl RawPiece {
             SourceBody::Markdown(text) => ("markdown", text),
             SourceBody::Html(text) => ("html", text),
         };
-        let values = json!([
+        let mut values = json!([
             self.title,
             self.slug,
             self.date,
@@ -223,6 +227,9 @@ impl RawPiece {
             self.custom_data,
             kind,
         ]);
+        if let (Some(at), Value::Array(values)) = (&self.publish_at, &mut values) {
+            values.push(Value::from(at.as_str()));
+        }
         hash([values.to_string().as_str(), text.as_str()])
     }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use galley_domain::Timestamp;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -106,7 +107,11 @@ pub(super) enum ParsedSource {
 
 /// Parses all sources, several at a time and ahead of the receiver. Sends the outcomes in the
 /// sources' order.
-pub(super) fn outcomes(files: Vec<SourceFile>, form: ContentForm) -> Receiver<ParsedSource> {
+pub(super) fn outcomes(
+    files: Vec<SourceFile>,
+    form: ContentForm,
+    now: Timestamp,
+) -> Receiver<ParsedSource> {
     let (send, outcomes) = channel(PARSED_QUEUE_LIMIT);
     let content_budget = Arc::new(Semaphore::new(CONTENT_BUDGET));
     let mut units = units(files);
@@ -115,7 +120,7 @@ pub(super) fn outcomes(files: Vec<SourceFile>, form: ContentForm) -> Receiver<Pa
         while units.recv_many(&mut some, PARSE_CONCURRENCY).await > 0 {
             let mut tasks = Vec::with_capacity(some.len());
             for unit in some.drain(..) {
-                tasks.push(tokio::task::spawn_blocking(move || one(unit, form)));
+                tasks.push(tokio::task::spawn_blocking(move || one(unit, form, now)));
             }
             for task in tasks {
                 let lost = |_| ParsedSource::Problem("a file could not be read".to_owned());
@@ -135,12 +140,13 @@ pub(super) fn outcomes(files: Vec<SourceFile>, form: ContentForm) -> Receiver<Pa
     outcomes
 }
 
-fn one(unit: SourceUnit, form: ContentForm) -> ParsedSource {
+fn one(unit: SourceUnit, form: ContentForm, now: Timestamp) -> ParsedSource {
     let (place, read) = match unit {
-        SourceUnit::File(file) => (file.path.display().to_string(), parse_file(&file, form)),
+        SourceUnit::File(file) => (file.path.display().to_string(), parse_file(&file, form, now)),
         SourceUnit::Post(place, raw) => {
             let place = format!("{place}: {}", raw.name);
-            let read = raw.into_document(form).map_err(|problem| format!("{place}: {problem}"));
+            let read =
+                raw.into_document(form, now).map_err(|problem| format!("{place}: {problem}"));
             (place, read)
         }
         SourceUnit::LeftOut(place, finding) => return ParsedSource::LeftOut(place, finding),
@@ -153,7 +159,7 @@ fn one(unit: SourceUnit, form: ContentForm) -> ParsedSource {
     }
 }
 
-fn parse_file(file: &SourceFile, form: ContentForm) -> Result<Document, String> {
+fn parse_file(file: &SourceFile, form: ContentForm, now: Timestamp) -> Result<Document, String> {
     let path = file.path.display();
     let text = read_text(&file.path)?;
     let mut raw = if file.kind == SourceFormat::Html {
@@ -164,7 +170,7 @@ fn parse_file(file: &SourceFile, form: ContentForm) -> Result<Document, String> 
         markdown::raw(&file.name, parts.fields, parts.body)
     };
     raw.language.clone_from(&file.language);
-    raw.into_document(form).map_err(|problem| format!("{path}: {problem}"))
+    raw.into_document(form, now).map_err(|problem| format!("{path}: {problem}"))
 }
 
 fn read_text(path: &Path) -> Result<String, String> {

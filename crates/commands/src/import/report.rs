@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::destination::ImportOutcome;
+use super::destination::{ImportOutcome, PublicationChange};
 use super::findings::{Finding, FindingGroup};
+use super::load::DocumentResult;
 use crate::out::{escape_for_terminal, say};
 
 /// The results of an import so far.
@@ -17,6 +18,9 @@ pub(super) struct Report {
     created: usize,
     updated: usize,
     unchanged: usize,
+    published: usize,
+    scheduled: usize,
+    unpublished: usize,
     conflicts: Vec<String>,
     problems: Vec<String>,
     /// The kinds of findings, in the order of their first occurrence.
@@ -52,6 +56,9 @@ struct JsonReport<'a> {
     created: usize,
     updated: usize,
     unchanged: usize,
+    published: usize,
+    scheduled: usize,
+    unpublished: usize,
     conflicts: &'a [String],
     problems: &'a [String],
     findings: &'a [FindingKind],
@@ -91,14 +98,27 @@ impl Report {
         }
     }
 
-    /// Counts the outcome of a document.
-    pub(super) fn count(&mut self, place: &str, outcome: ImportOutcome) {
+    /// Counts the result of a document.
+    pub(super) fn count(&mut self, result: DocumentResult) {
+        let DocumentResult { place, outcome, publication } = result;
         match outcome {
             ImportOutcome::Created => self.created += 1,
             ImportOutcome::Updated => self.updated += 1,
             ImportOutcome::Unchanged => self.unchanged += 1,
-            ImportOutcome::Conflict => self.conflicts.push(place.to_owned()),
-            ImportOutcome::Rejected(problem) => self.problems.push(format!("{place}: {problem}")),
+            ImportOutcome::Conflict => return self.conflicts.push(place),
+            ImportOutcome::Rejected(problem) => {
+                return self.problems.push(format!("{place}: {problem}"));
+            }
+        }
+        match publication {
+            PublicationChange::Keep => {}
+            PublicationChange::Publish => self.published += 1,
+            PublicationChange::Schedule(_) => self.scheduled += 1,
+            PublicationChange::Unpublish => self.unpublished += 1,
+            PublicationChange::Withhold => {
+                let what = "published posts whose pieces were changed or unpublished in Galley";
+                self.add(&place, Finding::unpublished(what));
+            }
         }
     }
 
@@ -112,6 +132,11 @@ impl Report {
             "{created} {verb}, {updated} updated, {unchanged} unchanged, {conflicts} with conflicts, \
              {problems} with problems"
         );
+        let Self { published, scheduled, unpublished, .. } = *self;
+        if published + scheduled + unpublished > 0 {
+            let verb = if dry_run { "would be published" } else { "published" };
+            say!("{published} {verb}, {scheduled} scheduled, {unpublished} unpublished");
+        }
         self.kinds.sort_by_key(|kind| (kind.group, std::cmp::Reverse(kind.count)));
         let mut group = None;
         for kind in &self.kinds {
@@ -148,6 +173,9 @@ impl Report {
             created: self.created,
             updated: self.updated,
             unchanged: self.unchanged,
+            published: self.published,
+            scheduled: self.scheduled,
+            unpublished: self.unpublished,
             conflicts: &self.conflicts,
             problems: &self.problems,
             findings: &self.kinds,

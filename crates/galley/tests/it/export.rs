@@ -285,7 +285,7 @@ async fn difficult_content_survives_export_and_import(store: TestStore) {
     let there = another(&store).await;
     let other = Program::serve(&there, free_port());
     assert_eq!(
-        summary(&command(&there, &["import", out, "--drafts-group", "Posts"])),
+        summary(&command(&there, &["import", out])),
         format!("{count} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems")
     );
     let (found, expected) = (said(&other.pieces("content=true").await), said(&own));

@@ -169,116 +169,287 @@ async fn a_new_translation_is_not_a_conflict(store: TestStore) {
     }
 }
 
+/// Returns the state and the scheduled time of each piece of a group, by title.
+async fn states(program: &Program, group: &str) -> Vec<(String, String, Value)> {
+    let pieces = program.pieces(&format!("contentGroupId={group}&sort=title")).await;
+    let state = |piece: &Value| {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let publication = &piece["publication"];
+        (text(&piece["title"]), text(&publication["state"]), publication["publishAt"].clone())
+    };
+    pieces.iter().map(state).collect()
+}
+
+fn with_states(expected: &[(&str, &str)]) -> Vec<(String, String, Value)> {
+    let state = |(title, state): &(&str, &str)| match state.split_once(' ') {
+        Some((state, at)) => ((*title).to_owned(), state.to_owned(), Value::from(at)),
+        None => ((*title).to_owned(), (*state).to_owned(), Value::Null),
+    };
+    expected.iter().map(state).collect()
+}
+
+/// Creates a token and returns it.
+fn new_token(store: &TestStore, more: &[&str]) -> String {
+    let output = run(galley(store).args(["token", "create"]).args(more));
+    assert!(output.status.success(), "{output:?}");
+    stdout(&output).trim().to_owned()
+}
+
+/// Creates a group and returns its id.
+async fn new_group(program: &Program, name: &str) -> String {
+    let body = json!({"name": name});
+    let made = program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap();
+    made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
 #[on_both_engines]
-async fn unpublished_sources_go_to_separate_groups(store: TestStore) {
-    let item = |id: u32, status: &str, password: &str| {
+async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
+    let item = |id: u32, status: &str, password: &str, text: &str| {
         format!(
             "<item><title>P{id}</title><wp:post_id>{id}</wp:post_id><wp:status>{status}</wp:status>\
          <wp:post_type>post</wp:post_type><wp:post_password>{password}</wp:post_password>\
-         <wp:post_date_gmt>2024-05-06 10:00:00</wp:post_date_gmt>\
-         <content:encoded><![CDATA[<p>Text</p>[caption id=\"x\" width=\"3\" caption=\"Old words\"]<img src=\"/b.png\" />[/caption]]]></content:encoded>\
+         <wp:post_date_gmt>2199-05-06 10:00:00</wp:post_date_gmt>\
+         <content:encoded><![CDATA[<p>{text}</p>[caption id=\"x\" width=\"3\" caption=\"Old words\"]<img src=\"/b.png\" />[/caption]]]></content:encoded>\
          <wp:postmeta><wp:meta_key>price</wp:meta_key><wp:meta_value>9</wp:meta_value></wp:postmeta>\
          <wp:postmeta><wp:meta_key>_plugin</wp:meta_key><wp:meta_value>x</wp:meta_value></wp:postmeta>\
          <category domain=\"post_tag\"><![CDATA[Food &amp; <i>Drink</i>]]></category>\
          <wp:comment><wp:comment_id>1</wp:comment_id></wp:comment><wp:comment><wp:comment_id>2</wp:comment_id></wp:comment></item>"
         )
     };
-    let export = |status: &str| {
+    let export = |first: &str, status: &str| {
         format!(
             "<rss xmlns:wp=\"w\" xmlns:content=\"c\"><channel><title>T</title><link>https://x.example.org</link>\
          <wp:wxr_version>1.2</wp:wxr_version>{}{}{}{}{}</channel></rss>",
-            item(1, "publish", ""),
-            item(2, status, ""),
-            item(3, "future", ""),
-            item(4, "private", ""),
-            item(5, "publish", "secret")
+            item(1, "publish", "", first),
+            item(2, status, "", "Text"),
+            item(3, "future", "", "Text"),
+            item(4, "private", "", "Text"),
+            item(5, "publish", "secret", "Text")
         )
     };
     let file = store.directory().join("diary.xml");
-    write(&file, export("draft"));
     let program = Program::serve(&store, free_port());
     let report = store.directory().join("report.json");
-    let output = run(galley(&store).arg("import").arg(&file).arg("--report").arg(&report));
-    assert_eq!(
-        summary(&output),
-        "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems",
-        "{output:?}"
-    );
-    for line in [
-        "10 x comments",
-        "5 x hidden custom fields",
-        "1 x drafts",
-        "1 x scheduled posts",
-        "1 x private posts",
-        "1 x password-protected posts",
-    ] {
-        assert!(stdout(&output).contains(line), "{line}: {output:?}");
-    }
-    let listed = stdout(&run(galley(&store).args(["group", "list"])));
-    let id_of = |path: &str| {
-        let line = listed.lines().find(|line| line.ends_with(&format!("  {path}")));
-        line.unwrap_or_else(|| panic!("{path}: {listed}")).split(' ').next().unwrap().to_owned()
+    let rest = [("P3", "draft 2199-05-06T10:00:00.000Z"), ("P4", "draft"), ("P5", "draft")];
+    let states_are = async |group: &str, first: &str, second: &str| {
+        let expected = [&[("P1", first), ("P2", second)], &rest[..]].concat();
+        assert_eq!(states(&program, group).await, with_states(&expected));
     };
-    for (title, path) in [
-        ("P1", "Posts"),
-        ("P2", "Drafts"),
-        ("P3", "Drafts/Scheduled"),
-        ("P4", "Drafts/Private"),
-        ("P5", "Drafts/Password-protected"),
-    ] {
-        let pieces = program
-            .pieces(&format!("contentGroupId={}&content=true&contentFormat=html", id_of(path)))
-            .await;
-        assert_eq!((pieces.len(), &pieces[0]["title"]), (1, &json!(title)), "{path}");
-        assert!(pieces[0]["content"].as_str().unwrap().contains("Old words"), "{pieces:?}");
-        assert_eq!(pieces[0]["tags"][0]["label"], "Food & Drink");
-        assert!(
-            pieces[0]["customData"]
-                .as_str()
-                .unwrap()
-                .contains("\"customFields\":{\"price\":\"9\"}"),
-            "{pieces:?}"
+    for by_url in [false, true] {
+        let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
+        let import = |text: String, more: &[&str]| {
+            write(&file, text);
+            let mut command = galley(&store);
+            command.arg("import").arg(&file).args(["--group", &group]).args(more);
+            if by_url {
+                command.args(["--url", &program.url, "--token", &init_token()]);
+            }
+            let output = run(command.arg("--report").arg(&report));
+            assert!(output.status.success(), "{output:?}");
+            (summary(&output), stdout(&output))
+        };
+        let counts = |counts: &str| format!("{counts}, 0 with conflicts, 0 with problems");
+        let new = counts("5 imported, 0 updated, 0 unchanged");
+        let (found, told) = import(export("Text", "draft"), &["--dry-run"]);
+        assert_eq!(found, new.replace("imported", "would be imported"));
+        assert!(told.contains("\n1 would be published, 1 scheduled, 0 unpublished\n"), "{told}");
+        let (found, told) = import(export("Text", "draft"), &[]);
+        assert_eq!(found, new);
+        for line in [
+            "1 published, 1 scheduled, 0 unpublished",
+            "10 x comments",
+            "5 x hidden custom fields",
+            "1 x drafts",
+            "1 x scheduled posts",
+            "1 x private posts",
+            "1 x password-protected posts",
+        ] {
+            assert!(told.contains(line), "{line}: {told}");
+        }
+        let whole: Value =
+            serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+        assert_eq!(
+            (&whole["created"], &whole["published"], &whole["scheduled"], &whole["unpublished"]),
+            (&json!(5), &json!(1), &json!(1), &json!(0))
         );
+        let findings = whole["findings"].as_array().unwrap();
+        let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
+        let places = comments["places"].as_array().unwrap().len();
+        assert_eq!((&comments["count"], places), (&json!(10), 5));
+        states_are(&group, "published", "draft").await;
+        let query = format!("contentGroupId={group}&content=true&contentFormat=html");
+        for piece in program.pieces(&query).await {
+            assert!(piece["content"].as_str().unwrap().contains("Old words"), "{piece}");
+            assert_eq!(piece["tags"][0]["label"], "Food & Drink");
+            let data = piece["customData"].as_str().unwrap();
+            assert!(data.contains("\"customFields\":{\"price\":\"9\"}"), "{piece}");
+        }
+        let before = last_event(&program).await;
+        let (found, told) = import(export("Text", "draft"), &[]);
+        assert_eq!(found, counts("0 imported, 0 updated, 5 unchanged"));
+        assert!(!told.contains(" unpublished\n"), "{told}");
+        assert_eq!(last_event(&program).await, before);
+
+        // The draft is published at its source, and withdrawn later.
+        let one = counts("0 imported, 1 updated, 4 unchanged");
+        let (found, told) = import(export("Text", "publish"), &[]);
+        assert!(told.contains("1 published, 0 scheduled, 0 unpublished"), "{told}");
+        assert_eq!(found, one);
+        states_are(&group, "published", "published").await;
+        let (found, told) = import(export("Text", "draft"), &[]);
+        assert!(told.contains("0 published, 0 scheduled, 1 unpublished"), "{told}");
+        assert_eq!(found, one);
+        states_are(&group, "published", "draft").await;
+
+        // A changed source is published again, unless the piece was unpublished in Galley.
+        assert_eq!(import(export("New", "draft"), &[]).0, one);
+        states_are(&group, "published", "draft").await;
+        let pieces = program.pieces(&format!("contentGroupId={group}&sort=title")).await;
+        let unpublished = program
+            .request(Method::POST, "/content-pieces/unpublish")
+            .json(&json!({"id": pieces[0]["id"]}))
+            .send()
+            .await
+            .unwrap();
+        assert!(unpublished.status().is_success(), "{unpublished:?}");
+        let (found, told) = import(export("Newer", "draft"), &[]);
+        assert_eq!(found, one);
+        let line = "1 x published posts whose pieces were changed or unpublished in Galley";
+        assert!(told.contains(line), "{told}");
+        states_are(&group, "draft", "draft").await;
     }
-    let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
-    assert_eq!(whole["created"], 5);
-    let findings = whole["findings"].as_array().unwrap();
-    let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
-    assert_eq!((&comments["count"], comments["places"].as_array().unwrap().len()), (&json!(10), 5));
-    // A draft that is published at its source moves to the published pieces.
-    write(&file, export("publish"));
-    let output = run(galley(&store).arg("import").arg(&file));
-    assert_eq!(
-        summary(&output),
-        "0 imported, 1 updated, 4 unchanged, 0 with conflicts, 0 with problems",
-        "{output:?}"
-    );
-    assert_eq!(program.pieces(&format!("contentGroupId={}", id_of("Posts"))).await.len(), 2);
 }
 
 #[on_both_engines]
-async fn drafts_of_imports_into_two_groups_stay_separate(store: TestStore) {
+async fn no_publish_leaves_drafts_that_the_next_import_publishes(store: TestStore) {
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
+    write(&folder.join("b.md"), "---\ntitle: B\npublishDate: 2199-05-06\n---\nText\n");
+    write(&folder.join("c.md"), "---\ntitle: C\ndraft: true\n---\nText\n");
+    let program = Program::serve(&store, free_port());
+    for by_url in [false, true] {
+        let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
+        let import = |more: &[&str]| {
+            import(&store, &program, by_url, &[&["--group", &group], more].concat())
+        };
+        assert_eq!(
+            import(&["--no-publish"]),
+            "3 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+        );
+        let drafts = with_states(&[("A", "draft"), ("B", "draft"), ("C", "draft")]);
+        assert_eq!(states(&program, &group).await, drafts);
+        let same = "0 imported, 0 updated, 3 unchanged, 0 with conflicts, 0 with problems";
+        assert_eq!(import(&["--no-publish"]), same);
+        assert_eq!(states(&program, &group).await, drafts);
+        assert_eq!(import(&[]), same);
+        let scheduled = "draft 2199-05-06T00:00:00.000Z";
+        let all = with_states(&[("A", "published"), ("B", scheduled), ("C", "draft")]);
+        assert_eq!(states(&program, &group).await, all);
+        assert_eq!(import(&["--no-publish"]), same);
+        assert_eq!(states(&program, &group).await, all);
+    }
+}
+
+#[on_both_engines]
+async fn variants_are_published_with_their_pieces_and_drafts_of_variants_are_not(store: TestStore) {
     let folder = store.directory().join("blog");
     let program = Program::serve(&store, free_port());
-    for name in ["One", "Two"] {
-        assert!(run(galley(&store).args(["group", "create", name])).status.success());
+    let source = |title: &str| format!("---\ntitle: {title}\n---\nText\n");
+    let site = new_token(&store, &["--view", "published"]);
+    for by_url in [false, true] {
+        let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
+        let flags = ["--variants", "en,de,fr,it", "--group", &group];
+        let shown = async |variant: &str| {
+            let path = format!("/content-pieces/list?contentGroupId={group}&variant={variant}");
+            let list = program.client.get(format!("{}{path}", program.url)).bearer_auth(&site);
+            list.send().await.unwrap().json::<Value>().await.unwrap()[0]["title"].clone()
+        };
+        write(&folder.join("a.md"), source("A"));
+        write(&folder.join("a.de.md"), source("Ah"));
+        write(&folder.join("a.fr.md"), source("Aa"));
+        write(&folder.join("a.it.md"), "---\ntitle: Draft\ndraft: true\n---\nText\n");
+        assert_eq!(
+            import(&store, &program, by_url, &flags),
+            "1 imported, 3 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+        );
+        assert_eq!((shown("de").await, shown("fr").await), (json!("Ah"), json!("Aa")));
+        assert_eq!(shown("it").await, json!("A"));
+        assert_eq!(states(&program, &group).await, with_states(&[("A", "changed")]));
+        // The draft is pending, so that later changes are not published.
+        write(&folder.join("a.de.md"), source("Ah!"));
+        write(&folder.join("a.fr.md"), source("Aa!"));
+        assert_eq!(
+            import(&store, &program, by_url, &flags),
+            "0 imported, 2 updated, 2 unchanged, 0 with conflicts, 0 with problems"
+        );
+        assert_eq!((shown("de").await, shown("it").await), (json!("Ah"), json!("A")));
     }
-    let draft = |text: &str| format!("---\ntitle: {text}\ndraft: true\n---\n{text}\n");
-    for (by_url, name) in [(false, "One"), (true, "Two")] {
-        write(&folder.join("a.md"), draft(name));
-        let new = "1 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems";
-        assert_eq!(import(&store, &program, by_url, &["--group", name]), new);
+}
+
+#[on_both_engines]
+async fn an_import_without_the_permission_to_publish_is_continued_by_the_next_one(
+    store: TestStore,
+) {
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
+    let program = Program::serve(&store, free_port());
+    let resources = ["contentPieces", "contentGroups", "tags", "variants", "workspaceMemberships"];
+    let mut permissions = resources.map(|name| format!("--permission={name}:read")).to_vec();
+    permissions.push("--permission=contentPieces:write".to_owned());
+    let permissions: Vec<_> = permissions.iter().map(String::as_str).collect();
+    let token = new_token(&store, &permissions);
+    let mut command = galley(&store);
+    command.arg("import").arg(&folder).args(["--url", &program.url, "--token", &token]);
+    let output = run(&mut command);
+    assert!(!output.status.success(), "{output:?}");
+    for words in ["publishing:write", "--no-publish"] {
+        assert!(stderr(&output).contains(words), "{output:?}");
     }
-    let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
-    assert_eq!(import(&store, &program, false, &["--group", "Two"]), same);
-    let titles: Vec<_> = titled(&program).await.into_iter().map(|(title, _)| title).collect();
-    assert_eq!(titles, ["One", "Two"]);
-    // A published piece that becomes a draft at its source stays, and the report says so.
-    write(&folder.join("a.md"), "---\ntitle: Two\n---\nTwo\n");
-    import(&store, &program, false, &["--group", "Two"]);
-    write(&folder.join("a.md"), draft("Two"));
-    let output = run(galley(&store).arg("import").arg(&folder).args(["--group", "Two"]));
-    assert!(stdout(&output).contains("drafts, placed among the published ones"), "{output:?}");
+    let group = program.group().await;
+    assert_eq!(states(&program, &group).await, with_states(&[("A", "draft")]));
+    assert_eq!(
+        import(&store, &program, true, &[]),
+        "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems"
+    );
+    assert_eq!(states(&program, &group).await, with_states(&[("A", "published")]));
+}
+
+#[on_both_engines]
+async fn exports_name_drafts_and_export_the_published_view(store: TestStore) {
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
+    write(&folder.join("b.md"), "---\ntitle: B\n---\nText\n");
+    write(&folder.join("c.md"), "---\ntitle: C\ndraft: true\n---\nText\n");
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let out = store.directory().join("out");
+    let export = |more: &[&str]| {
+        let output = run(galley(&store).arg("export").arg(&out).args(more));
+        assert!(output.status.success(), "{output:?}");
+        ["a", "b", "c"].map(|name| {
+            let text = std::fs::read_to_string(out.join(format!("{name}.md"))).ok()?;
+            Some((text.contains("\ndraft: true\n"), text.contains("by hand")))
+        })
+    };
+    import(&store, &program, false, &["--no-publish"]);
+    // Nothing is published, so drafts are nothing special.
+    assert_eq!(export(&[]), [Some((false, false)); 3]);
+    import(&store, &program, false, &[]);
+    edit(&program, "B", json!({"description": "by hand"})).await;
+    assert_eq!(export(&[]), [Some((false, false)), Some((true, true)), Some((true, false))]);
+    // The files have the states that the pieces have.
+    let before = states(&program, &group).await;
+    assert_eq!(before, with_states(&[("A", "published"), ("B", "changed"), ("C", "draft")]));
+    let output = run(galley(&store).arg("import").arg(&out));
+    assert_eq!(
+        summary(&output),
+        "0 imported, 0 updated, 3 unchanged, 0 with conflicts, 0 with problems"
+    );
+    assert_eq!(states(&program, &group).await, before);
+    assert_eq!(
+        export(&["--view", "published"]),
+        [Some((false, false)), Some((false, false)), None]
+    );
 }
 
 #[on_both_engines]

@@ -33,10 +33,10 @@ pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;
 pub use piece_view::PieceView;
-pub use publishing::{PublicationRequest, publish, unpublish};
-pub(crate) use publishing::{
-    READ_PERMISSION, lock_variants, publish_piece, record_schedule, unpublish_piece,
+pub use publishing::{
+    PublicationRequest, publish, publish_in, publish_piece, unpublish, unpublish_in,
 };
+pub(crate) use publishing::{READ_PERMISSION, lock_variants, record_schedule, unpublish_piece};
 pub use restore_revision::{
     NotedRevision, RevisionNoteChange, RevisionRestoration, restore_revision, update_revision_note,
 };

@@ -74,25 +74,13 @@ pub async fn unpublish(
     caller.require(READ_PERMISSION)?;
     let (environment, scope) = (caller.environment().clone(), caller.scope());
     let unpublish = async move |tx: &WriteTx<'_>| {
-        let workspace = scope.workspace;
-        let piece = lock_visible(tx, &scope, id).await?;
-        expected.check_version(piece.version)?;
-        match at {
-            Some(unpublish_at) => {
-                let publication = Publication { unpublish_at, ..piece.publication };
-                if publication != piece.publication {
-                    published_pieces::update_publication(tx, workspace, id, &publication).await?;
-                    record_schedule(tx, &environment, &scope, id, piece.publication, publication);
-                }
-            }
-            None => unpublish_piece(tx, &environment, &scope, &piece).await?,
-        }
-        StoredPiece::find(tx, &scope, id).await
+        unpublish_in(tx, &environment, &scope, id, at, &expected).await
     };
     idempotency::create(caller, "content_pieces.unpublish", request, None, unpublish, respond).await
 }
 
-async fn publish_in(
+/// Publishes within a transaction.
+pub async fn publish_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -129,6 +117,31 @@ async fn publish_in(
         publish_piece(tx, environment, scope, &piece, number).await?;
     }
     StoredPiece::find(tx, scope, piece.id).await
+}
+
+/// Unpublishes within a transaction.
+pub async fn unpublish_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: ContentPieceId,
+    at: Option<Option<Timestamp>>,
+    expected: &VersionPrecondition,
+) -> Result<StoredPiece, Error> {
+    let workspace = scope.workspace;
+    let piece = lock_visible(tx, scope, id).await?;
+    expected.check_version(piece.version)?;
+    match at {
+        Some(unpublish_at) => {
+            let publication = Publication { unpublish_at, ..piece.publication };
+            if publication != piece.publication {
+                published_pieces::update_publication(tx, workspace, id, &publication).await?;
+                record_schedule(tx, environment, scope, id, piece.publication, publication);
+            }
+        }
+        None => unpublish_piece(tx, environment, scope, &piece).await?,
+    }
+    StoredPiece::find(tx, scope, id).await
 }
 
 /// Records the change of a schedule.
@@ -173,7 +186,7 @@ pub(crate) async fn lock_variants(
 
 /// Publishes a revision of a locked piece: `number`, or the latest one. Nothing changes if it is
 /// published already.
-pub(crate) async fn publish_piece(
+pub async fn publish_piece(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,

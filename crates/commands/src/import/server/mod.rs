@@ -18,15 +18,15 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::destination::{
-    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
-    WriteResult,
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, PublicationChange,
+    Task, WriteFailure, WriteResult,
 };
 use super::raw::ContentForm;
 use crate::group_path;
 use client::{ApiClient, CONCURRENCY};
 use responses::{
     CreatedBatch, CreatedResource, RemoteGroup, RemoteKnownPiece, RemoteMember, RemotePiece,
-    RemoteSource, RemoteTag, RemoteVariant,
+    RemotePublication, RemoteSource, RemoteTag, RemoteVariant,
 };
 
 /// The number of items in a page of a list.
@@ -121,20 +121,56 @@ impl ServerDestination {
         one: &PreparedDocument,
         id: ContentPieceId,
         version: Option<&str>,
-        group: Option<ContentGroupId>,
     ) -> anyhow::Result<WriteResult> {
         let mut body = self.fields(one);
         body["id"] = id.to_string().into();
         if let Some(variant) = &one.variant {
             body["variant"] = variant.as_str().into();
         }
-        if let Some(group) = group {
-            body["contentGroupId"] = group.to_string().into();
-        }
         match self.api.put_if::<IgnoredAny>("/content-pieces", &body, version).await {
             Ok(_) => Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated }),
             Err(failure) => write_result_of(failure),
         }
+    }
+
+    /// Publishes, schedules or unpublishes the piece of a written document. Sources are noted
+    /// later, so that the next import continues after a failure.
+    async fn change_publication(
+        &self,
+        written: WriteResult,
+        change: PublicationChange,
+    ) -> anyhow::Result<WriteResult> {
+        let Some(id) = written.id.filter(|_| written.outcome != ImportOutcome::Conflict) else {
+            return Ok(written);
+        };
+        let mut body = json!({"id": id.to_string()});
+        let changed = match change {
+            PublicationChange::Keep | PublicationChange::Withhold => return Ok(written),
+            PublicationChange::Publish => self.publish(&body).await,
+            PublicationChange::Schedule(at) => {
+                body["at"] = at.to_string().into();
+                self.publish(&body).await
+            }
+            PublicationChange::Unpublish => {
+                let cancellation = json!({"id": id.to_string(), "at": null});
+                let cancelled = self.publish(&cancellation).await;
+                match cancelled {
+                    Ok(()) => self.api.post("/content-pieces/unpublish", &body).await.map(ignore),
+                    failed => failed,
+                }
+            }
+        };
+        match changed {
+            Ok(()) => Ok(written),
+            Err(failure) => write_result_of(failure).context(
+                "a piece could not be published: the token needs publishing:write, unless \
+                 --no-publish is given",
+            ),
+        }
+    }
+
+    async fn publish(&self, body: &Value) -> Result<(), WriteFailure> {
+        self.api.post("/content-pieces/publish", body).await.map(ignore)
     }
 
     /// Notes the sources of the written documents.
@@ -173,17 +209,25 @@ impl ServerDestination {
     ) -> anyhow::Result<Option<CurrentPiece>> {
         let Some((piece, version)) = self.read_piece(id, None).await? else { return Ok(None) };
         let hash = piece.hash();
+        let RemotePublication { state, publish_at } = piece.publication;
+        let is_scheduled = publish_at.is_some();
+        let current = |cover_width, hash, version, equals_piece| CurrentPiece {
+            hash,
+            cover_width,
+            version,
+            state,
+            is_scheduled,
+            equals_piece,
+        };
         let Some(variant) = variant else {
-            let cover_width = piece.cover_width;
-            return Ok(Some(CurrentPiece { hash, cover_width, version, equals_piece: true }));
+            return Ok(Some(current(piece.cover_width, hash, version, true)));
         };
         let Some((piece, version)) = self.read_piece(id, Some(variant)).await? else {
             return Ok(None);
         };
         let in_variant = piece.hash();
         let is_as_piece = in_variant == hash;
-        let cover_width = piece.cover_width;
-        Ok(Some(CurrentPiece { hash: in_variant, cover_width, version, equals_piece: is_as_piece }))
+        Ok(Some(current(piece.cover_width, in_variant, version, is_as_piece)))
     }
 
     async fn read_piece(
@@ -224,6 +268,8 @@ impl ServerDestination {
         body
     }
 }
+
+fn ignore(_: IgnoredAny) {}
 
 /// Returns the result of a document that was not written. Fails if no further document could be
 /// written either.
@@ -278,10 +324,6 @@ impl Destination for ServerDestination {
             return Ok(found.with_context(|| format!("the content group {id}"))?.id);
         }
         group_path::existing(async |parent| self.children(parent).await, wanted).await
-    }
-
-    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
-        group_path::find(async |parent| self.children(parent).await, path).await
     }
 
     async fn pieces(
@@ -365,9 +407,7 @@ impl Destination for ServerDestination {
                     places.push(place);
                     new.push((one, this.new_piece(one, *group, members)));
                 }
-                Task::Update { id, version, group } => {
-                    updates.push((place, one, id, version, group));
-                }
+                Task::Update { id, version } => updates.push((place, one, id, version)),
                 Task::Record { id } => {
                     done.push((
                         place,
@@ -376,8 +416,8 @@ impl Destination for ServerDestination {
                 }
             }
         }
-        let updates = updates.into_iter().map(async |(place, one, id, version, group)| {
-            let written = this.update(one, *id, version.as_deref(), *group).await?;
+        let updates = updates.into_iter().map(async |(place, one, id, version)| {
+            let written = this.update(one, *id, version.as_deref()).await?;
             Ok::<_, anyhow::Error>((place, written))
         });
         let updates = stream::iter(updates).buffer_unordered(CONCURRENCY);
@@ -386,7 +426,11 @@ impl Destination for ServerDestination {
             done.extend(places.into_iter().zip(this.create(&new).await?));
         }
         done.sort_unstable_by_key(|(place, _)| *place);
-        let written: Vec<_> = done.into_iter().map(|(_, written)| written).collect();
+        let publications = done.into_iter().zip(&documents).map(async |((_, written), one)| {
+            this.change_publication(written, one.publication).await
+        });
+        let publications = stream::iter(publications).buffered(CONCURRENCY);
+        let written: Vec<_> = publications.try_collect().await?;
         this.note(&documents, &written).await?;
         Ok(written)
     }

@@ -1,9 +1,11 @@
 //! The parts of the API's responses that an import reads.
 
 use galley_domain::import_source::SourceHash;
+use galley_domain::publication::PublicationState;
 use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::super::fingerprint::{self, WrittenFields};
@@ -56,6 +58,22 @@ pub(super) struct RemotePiece {
     pub(super) custom_data: Option<String>,
     pub(super) tags: Vec<RemoteTag>,
     pub(super) content: Box<RawValue>,
+    pub(super) publication: RemotePublication,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RemotePublication {
+    #[serde(deserialize_with = "publication_state")]
+    pub(super) state: PublicationState,
+    pub(super) publish_at: Option<String>,
+}
+
+fn publication_state<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<PublicationState, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(D::Error::custom)
 }
 
 impl RemotePiece {
