@@ -43,7 +43,13 @@ const PARTS: &[SuitePart] = &[
         says: "repeated kills under load",
         tests: &[(
             "galley",
-            &["kills::", "takeover::", "invites::", "an_interrupted_restore_continues"],
+            &[
+                "kills::",
+                "schedules_under_kills::",
+                "takeover::",
+                "invites::",
+                "an_interrupted_restore_continues",
+            ],
         )],
         extends_short_run: true,
     },

@@ -40,5 +40,6 @@ mod power_loss;
 mod program;
 mod reimport;
 mod replicas;
+mod schedules_under_kills;
 mod takeover;
 mod upgrade;

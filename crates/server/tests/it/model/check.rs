@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use galley_domain::Timestamp;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use reqwest::Method;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::FAN_OUT_TIMEOUT;
 use super::workspace::{
-    CheckResult, GroupModel, PieceModel, WorkspaceModel, column, is_of_groups, text,
+    CheckResult, GroupModel, PieceModel, ScheduleModel, WorkspaceModel, column, is_of_groups, text,
 };
 
 impl WorkspaceModel<'_> {
@@ -59,17 +60,34 @@ impl WorkspaceModel<'_> {
                 let shown = (text(&one["title"]), column(&one["tags"], "id"));
                 let variants = one["variants"].as_array().unwrap().iter().map(text).collect();
                 let place = (text(&one["id"]), text(&one["contentGroupId"]));
-                (place, shown, variants, ["createdBy", "updatedBy"].map(|name| one[name].clone()))
+                let authors = ["createdBy", "updatedBy"].map(|name| one[name].clone());
+                let publication = ["state", "publishAt", "unpublishAt"];
+                let publication = publication.map(|name| one["publication"][name].clone());
+                (place, shown, variants, authors, publication)
             });
             let expected = self.pieces.iter().map(|one| {
                 let variants = one.overrides.keys().map(|id| self.variant_key(id));
                 let variants = variants.collect::<Vec<_>>();
                 let place = (one.id.clone(), one.group.clone());
-                (place, one.shown(variant), variants, one.authors.each_ref().map(author))
+                let authors = one.authors.each_ref().map(author);
+                (place, one.shown(variant), variants, authors, self.expected_publication(one))
             });
             prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         }
         Ok(())
+    }
+
+    /// Returns the state of a piece's publication and its scheduled times.
+    fn expected_publication(&self, piece: &PieceModel) -> [Value; 3] {
+        let latest = self.histories[&piece.id].len() - 1;
+        let state = match piece.published {
+            None => "draft",
+            Some(index) if index == latest => "published",
+            Some(_) => "changed",
+        };
+        let time = |time: Option<Timestamp>| json!(time.map(|time| time.to_string()));
+        let ScheduleModel { publish_at, unpublish_at, .. } = piece.schedule;
+        [json!(state), time(publish_at), time(unpublish_at)]
     }
 
     pub(super) fn variant_key(&self, id: &str) -> String {

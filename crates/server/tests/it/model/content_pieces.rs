@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::FAN_OUT_TIMEOUT;
 use super::steps::{Choice, PieceChange, TargetPosition};
 use super::trash::TrashModel;
-use super::workspace::{CheckResult, ModelOverrides, PieceModel, PieceState, WorkspaceModel, text};
+use super::workspace::{
+    CheckResult, ModelOverrides, PieceModel, PieceState, ScheduleModel, WorkspaceModel, text,
+};
 
 /// A [`PieceChange`] with ids in place of choices. `after` is the position: null for the front.
 struct PieceUpdate {
@@ -180,6 +182,7 @@ impl WorkspaceModel<'_> {
             overrides: BTreeMap::new(),
             authors: [self.token_id.clone(), self.token_id.clone()],
             published: None,
+            schedule: ScheduleModel::default(),
         };
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
         self.record_revision(&piece);

@@ -35,6 +35,9 @@ const STEPS_LIMIT: usize = 120;
 /// The longest time until events become deliveries.
 const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The longest time until due schedules have run.
+const SCHEDULES_TIMEOUT: Duration = Duration::from_secs(30);
+
 async fn run(service: &Service, steps: &[ModelStep]) -> CheckResult {
     let mut model = WorkspaceModel::new(service).await;
     for (number, step) in steps.iter().enumerate() {
@@ -63,6 +66,10 @@ async fn take(model: &mut WorkspaceModel<'_>, step: &ModelStep) -> CheckResult {
         ModelStep::Publish { piece, revision } => model.publish(*piece, *revision).await,
         ModelStep::PublishGroup { group, subtree } => model.publish_group(*group, *subtree).await,
         ModelStep::Unpublish { piece } => model.unpublish(*piece).await,
+        ModelStep::Schedule { piece, revision, times } => {
+            model.schedule(*piece, *revision, *times).await
+        }
+        ModelStep::RunSchedules => model.run_schedules().await,
         ModelStep::DeletePiece { piece } => model.delete_piece(*piece).await,
         ModelStep::Undelete { entry, group } => model.undelete(*entry, *group).await,
         ModelStep::Purge { entry } => model.purge(*entry).await,

@@ -1,14 +1,19 @@
 //! Steps that publish pieces, and comparisons of the published view.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
+use galley_domain::Timestamp;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::SCHEDULES_TIMEOUT;
 use super::steps::Choice;
-use super::workspace::{CheckResult, ModelEvent, PieceModel, WorkspaceModel, column, text};
+use super::workspace::{
+    CheckResult, ModelEvent, PieceModel, ScheduleModel, WorkspaceModel, column, text,
+};
 
 impl WorkspaceModel<'_> {
     /// Records an event of the published view for a piece at `path`.
@@ -85,12 +90,100 @@ impl WorkspaceModel<'_> {
         let at = self.pieces.iter().position(|one| one.id == id);
         let expected = if at.is_some() { 204 } else { 404 };
         self.post("/content-pieces/unpublish", &json!({"id": id}), expected).await?;
-        let Some(at) = at.filter(|&at| self.pieces[at].published.take().is_some()) else {
-            return Ok(());
-        };
+        if let Some(at) = at {
+            self.set_unpublished(at);
+        }
+        Ok(())
+    }
+
+    fn set_unpublished(&mut self, at: usize) {
+        if self.pieces[at].published.take().is_none() {
+            return;
+        }
+        let id = self.pieces[at].id.clone();
         let path = Some(self.path(&self.pieces[at].group));
         self.record_published_event("contentPieceRemoved", &id, path.clone(), None);
         self.record_event("contentPieceUnpublished", &id, None, path);
+    }
+
+    /// Schedules the publication of a piece after some minutes or cancels it, and schedules its end.
+    pub(super) async fn schedule(
+        &mut self,
+        piece: Choice,
+        revision: Option<Choice>,
+        minutes: [Option<u8>; 2],
+    ) -> CheckResult {
+        let id = self.pick_piece(piece);
+        let now = self.service.environment.now().ms();
+        let time = |minutes: u8| Timestamp::from_ms(now + i64::from(minutes) * 60_000);
+        let [publish_at, unpublish_at] = minutes.map(|minutes| minutes.map(time));
+        // One request can't end a publication before it begins, but two can.
+        let unpublish_at = unpublish_at.filter(|end| publish_at.is_none_or(|at| at < *end));
+        let mut body = json!({"id": id, "at": publish_at.map(|at| at.to_string())});
+        if let Some(at) = unpublish_at {
+            body["unpublishAt"] = json!(at.to_string());
+        }
+        let Some(at) = self.pieces.iter().position(|one| one.id == id) else {
+            return self.post("/content-pieces/publish", &body, 404).await.map(drop);
+        };
+        let mut publish_index = None;
+        if let Some(revision) = revision.filter(|_| publish_at.is_some()) {
+            let ids = self.revision_ids(&id).await?;
+            let index = usize::from(revision) % ids.len();
+            body["revision"] = json!(ids[index]);
+            publish_index = Some(index);
+        }
+        self.post("/content-pieces/publish", &body, 204).await?;
+        let unpublish_at = unpublish_at.or(self.pieces[at].schedule.unpublish_at);
+        self.pieces[at].schedule = ScheduleModel { publish_at, publish_index, unpublish_at };
+        Ok(())
+    }
+
+    /// Advances the clock past all scheduled times, and waits until the schedules have run.
+    pub(super) async fn run_schedules(&mut self) -> CheckResult {
+        let first = |piece: &PieceModel| {
+            let ScheduleModel { publish_at, unpublish_at, .. } = piece.schedule;
+            publish_at.into_iter().chain(unpublish_at).min()
+        };
+        let due = self.pieces.iter().filter_map(|piece| Some((first(piece)?, piece.id.clone())));
+        let mut due: Vec<_> = due.collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        due.sort();
+        self.service.advance_clock(Duration::from_hours(1));
+        let started = Instant::now();
+        loop {
+            let list = self.get("/content-pieces/list?perPage=1000").await?;
+            let is_scheduled = |piece: &Value| {
+                let publication = &piece["publication"];
+                !publication["publishAt"].is_null() || !publication["unpublishAt"].is_null()
+            };
+            if !list.as_array().unwrap().iter().any(is_scheduled) {
+                break;
+            }
+            prop_assert!(started.elapsed() < SCHEDULES_TIMEOUT, "due schedules do not run: {list}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for (_, id) in due {
+            let at = self.pieces.iter().position(|one| one.id == id).unwrap();
+            let schedule = std::mem::take(&mut self.pieces[at].schedule);
+            let index = schedule.publish_index.unwrap_or(self.histories[&id].len() - 1);
+            match (schedule.publish_at, schedule.unpublish_at) {
+                (Some(publish), Some(unpublish)) if unpublish < publish => {
+                    self.set_unpublished(at);
+                    self.set_published(at, index);
+                }
+                (publish, unpublish) => {
+                    if publish.is_some() {
+                        self.set_published(at, index);
+                    }
+                    if unpublish.is_some() {
+                        self.set_unpublished(at);
+                    }
+                }
+            }
+        }
         Ok(())
     }
 

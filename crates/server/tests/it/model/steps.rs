@@ -35,6 +35,8 @@ pub(super) enum ModelStep {
     Publish { piece: Choice, revision: Option<Choice> },
     PublishGroup { group: Choice, subtree: bool },
     Unpublish { piece: Choice },
+    Schedule { piece: Choice, revision: Option<Choice>, times: [Option<u8>; 2] },
+    RunSchedules,
     DeletePiece { piece: Choice },
     Undelete { entry: Choice, group: Option<Choice> },
     Purge { entry: Choice },
@@ -88,6 +90,12 @@ pub(super) fn step() -> impl Strategy<Value = ModelStep> {
         1 => (pick(), any::<bool>())
             .prop_map(|(group, subtree)| ModelStep::PublishGroup { group, subtree }),
         2 => pick().prop_map(|piece| ModelStep::Unpublish { piece }),
+        4 => (
+            pick(),
+            prop::option::weighted(0.3, pick()),
+            [prop::option::weighted(0.8, 1..50_u8), prop::option::weighted(0.5, 1..50_u8)],
+        ).prop_map(|(piece, revision, times)| ModelStep::Schedule { piece, revision, times }),
+        1 => Just(ModelStep::RunSchedules),
         2 => pick().prop_map(|piece| ModelStep::DeletePiece { piece }),
         3 => (pick(), prop::option::weighted(0.3, pick()))
             .prop_map(|(entry, group)| ModelStep::Undelete { entry, group }),

@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::content_groups::DEPTH_LIMIT;
 use super::steps::Choice;
-use super::workspace::{CheckResult, GroupModel, PieceModel, WorkspaceModel, column, text};
+use super::workspace::{
+    CheckResult, GroupModel, PieceModel, ScheduleModel, WorkspaceModel, column, text,
+};
 
 /// A deleted piece, or a group with everything below it.
 #[derive(Debug, Clone)]
@@ -96,8 +98,10 @@ impl WorkspaceModel<'_> {
         Ok(())
     }
 
-    /// Removes tags, members and variants that were deleted meanwhile.
+    /// Removes tags, members and variants that were deleted meanwhile, and the schedule, which a
+    /// deletion cancels.
     fn leave_out_deleted(&self, piece: &mut PieceModel) {
+        piece.schedule = ScheduleModel::default();
         let exists = |tag: &String| self.has_tags(std::slice::from_ref(tag));
         piece.tags.retain(exists);
         piece.members.retain(|member| self.members.iter().any(|one| one.id == *member));

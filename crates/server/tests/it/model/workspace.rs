@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use galley_domain::{PermissionSet, WorkspaceId};
+use galley_domain::{PermissionSet, Timestamp, WorkspaceId};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use reqwest::Method;
@@ -37,6 +37,16 @@ pub(super) struct PieceModel {
     pub(super) authors: [String; 2],
     /// The index of the published state in its history.
     pub(super) published: Option<usize>,
+    pub(super) schedule: ScheduleModel,
+}
+
+/// The schedule of a piece's publication.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ScheduleModel {
+    pub(super) publish_at: Option<Timestamp>,
+    /// The index of the state that is published then; `None` for the latest one.
+    pub(super) publish_index: Option<usize>,
+    pub(super) unpublish_at: Option<Timestamp>,
 }
 
 impl PieceModel {
