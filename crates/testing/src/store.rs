@@ -41,7 +41,7 @@ static DROPPED: LazyLock<UnboundedSender<(String, String)>> = LazyLock::new(|| {
     sender
 });
 
-/// The database of one test, deleted with it.
+/// The database of one test. It is deleted after it, and PostgreSQL's in batches.
 #[derive(Debug)]
 pub struct TestStore {
     /// The database's URL.

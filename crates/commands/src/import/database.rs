@@ -29,13 +29,16 @@ use galley_domain::{
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position};
 use galley_storage::content_pieces::View;
-use galley_storage::{self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members};
+use galley_storage::{
+    self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members, ordering,
+};
 
 use super::destination::{
-    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, PublicationChange,
-    Task, WriteFailure, WriteResult,
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+    WriteResult,
 };
 use super::fingerprint::{self, WrittenFields};
+use super::publication::{PiecePublication, PublicationChange};
 use super::raw::{ContentForm, Document};
 use crate::settings::Settings;
 use crate::{group_path, store};
@@ -180,7 +183,7 @@ impl Destination for DatabaseDestination {
 
     async fn group(
         &self,
-        parent: Option<ContentGroupId>,
+        parent: ContentGroupId,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, WriteFailure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
@@ -189,13 +192,13 @@ impl Destination for DatabaseDestination {
             let workspace = scope.workspace;
             let page = IdPage::first(RESOURCE_LIST_LIMIT);
             let children =
-                storage::content_groups::list_children(tx, workspace, parent, &page).await?;
+                storage::content_groups::list_children(tx, workspace, Some(parent), &page).await?;
             if let Some(found) = children.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
             let new = NewContentGroup {
                 name: name.clone(),
-                ancestor: parent,
+                ancestor: Some(parent),
                 unique_slugs: None,
                 custom_data_schema: None,
                 preview_url: None,
@@ -280,16 +283,17 @@ async fn current_piece(
     let Some((piece, content)) = shown(None).await? else { return Ok(None) };
     let hash = hash(tx, workspace, &piece, content.as_deref()).await?;
     let version = piece.version.to_string();
-    let state = piece.publication.state(piece.latest_revision());
-    let is_scheduled = piece.publication.publish_at.is_some();
+    let publication = PiecePublication {
+        state: piece.publication.state(piece.latest_revision()),
+        publish_at: piece.publication.publish_at,
+    };
     let width = |piece: ContentPiece| piece.fields.cover_width.map(Into::into);
     let Some(key) = key else {
         return Ok(Some(CurrentPiece {
             hash,
             cover_width: width(piece),
             version,
-            state,
-            is_scheduled,
+            publication,
             equals_piece: true,
         }));
     };
@@ -303,8 +307,7 @@ async fn current_piece(
         hash: in_variant,
         cover_width: width(piece),
         version,
-        state,
-        is_scheduled,
+        publication,
         equals_piece: is_as_piece,
     }))
 }
@@ -345,6 +348,8 @@ struct Batch {
 
 impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
+        // Publications take this lock before those of pieces.
+        ordering::lock(tx, self.scope.workspace).await?;
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
             let mut created = None;
@@ -360,16 +365,21 @@ impl Batch {
                 Task::Update { id, version } => {
                     Box::pin(self.update(tx, one, *id, version.as_deref())).await?
                 }
-                Task::Record { id } => {
+                Task::Record { id, .. } => {
                     WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
                 }
+                Task::Withdraw { id } => {
+                    WriteResult { id: Some(*id), outcome: ImportOutcome::Conflict }
+                }
             };
-            if let (Some(piece), true) = (written.id, written.outcome != ImportOutcome::Conflict) {
+            let is_conflict = written.outcome == ImportOutcome::Conflict;
+            if let (Some(piece), false) = (written.id, is_conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save_in(tx, &self.scope, &[source]).await?;
-                let changed = self.change_publication(tx, piece, created, one.publication);
-                Box::pin(changed).await?;
+            }
+            if let (Some(id), true) = (written.id, !is_conflict || one.is_withdrawn()) {
+                Box::pin(self.change_publication(tx, id, created, one)).await?;
             }
             done.push(written);
         }
@@ -439,24 +449,31 @@ impl Batch {
         tx: &WriteTx<'_>,
         id: ContentPieceId,
         created: Option<ContentPiece>,
-        change: PublicationChange,
+        one: &PreparedDocument,
     ) -> Result<(), Error> {
         let (environment, scope) = (&self.environment, &self.scope);
-        if let (Some(piece), PublicationChange::Publish) = (created, change) {
+        let change = one.publication;
+        if let (Some(piece), PublicationChange::PUBLISH) = (created, change) {
             // The new piece needs no lock, and has no variants yet.
             return content_pieces::publish_piece(tx, environment, scope, &piece, None).await;
         }
-        let at = match change {
-            PublicationChange::Keep | PublicationChange::Withhold => return Ok(()),
-            PublicationChange::Publish => None,
-            PublicationChange::Schedule(at) => Some(Some(at)),
-            PublicationChange::Unpublish => Some(None),
+        let expected = match &one.task {
+            Task::Record { version, .. } => version.parse().ok(),
+            _ => None,
         };
-        let any = VersionPrecondition::Any;
-        let publication = PublicationRequest { id, revision: None, at, unpublish_at: None };
-        content_pieces::publish_in(tx, environment, scope, &publication, &any).await?;
-        if change == PublicationChange::Unpublish {
-            content_pieces::unpublish_in(tx, environment, scope, id, None, &any).await?;
+        let expected = expected
+            .map_or(VersionPrecondition::Any, |version| VersionPrecondition::OneOf(vec![version]));
+        let publication = |at| PublicationRequest { id, revision: None, at, unpublish_at: None };
+        if let Some(at) = change.schedule {
+            let request = publication(Some(at));
+            content_pieces::publish_in(tx, environment, scope, &request, &expected).await?;
+        }
+        if change.unpublish {
+            content_pieces::unpublish_in(tx, environment, scope, id, None, &expected).await?;
+        }
+        if change.publish {
+            let request = publication(None);
+            content_pieces::publish_in(tx, environment, scope, &request, &expected).await?;
         }
         Ok(())
     }

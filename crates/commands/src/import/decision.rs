@@ -2,17 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use galley_domain::import_source::ImportSource;
+use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::publication::PublicationState;
 use galley_domain::tag::TagLabel;
 use galley_domain::text::ShortText;
 use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId};
 
-use super::destination::{CurrentPiece, Destination, ImportOutcome, KnownPiece, PublicationChange};
-use super::fingerprint::{self, ImportedState, WrittenFields};
+use super::destination::{CurrentPiece, Destination, ImportOutcome, KnownPiece};
+use super::fingerprint::{self, WrittenFields};
 use super::language::{language_form, variant_key};
-use super::raw::{Document, PublishingState};
+use super::publication::{
+    self, PiecePublication, PublicationChange, Recorded, RecordedState, SourceState,
+};
+use super::raw::Document;
 
 /// The destination of the pieces.
 #[derive(Debug, Clone)]
@@ -69,23 +72,26 @@ pub(super) struct Candidate {
     pub(super) labels: Vec<TagLabel>,
     /// The hash of the source itself.
     source_hash: String,
-    /// The state that the piece gets.
-    state: ImportedState,
-    /// The source that the import notes for the piece.
-    pub(super) source: ImportSource,
+    /// The hash of the fields to write.
+    imported_hash: SourceHash,
 }
 
 /// The decision on a candidate.
 pub(super) struct Decision {
     pub(super) action: Action,
     pub(super) publication: PublicationChange,
+    /// The source to note for the piece.
+    pub(super) source: ImportSource,
+    /// The source to note before an update.
+    pub(super) pending: Option<ImportSource>,
 }
 
 /// The change of a candidate's piece.
 pub(super) enum Action {
     Create,
     Update { id: ContentPieceId, version: Option<String> },
-    Record { id: ContentPieceId },
+    Record { id: ContentPieceId, version: String },
+    Withdraw { id: ContentPieceId },
 }
 
 /// The component that compares documents with the pieces of earlier imports.
@@ -147,20 +153,7 @@ impl Decider {
         let texts = || labels.iter().map(TagLabel::as_str);
         let source_hash = fingerprint::of_source(&document, texts());
         let imported_hash = WrittenFields::of(&document, texts().collect()).hash();
-        let recorded = known.and_then(|id| self.known.source(id, variant.as_ref()));
-        let recorded = recorded.map(|recorded| &recorded.source_hash);
-        let recorded_state = recorded.and_then(|recorded| fingerprint::split_state(recorded).1);
-        let state = match document.state {
-            _ if !self.target.publish => recorded_state.unwrap_or(ImportedState::Unpublished),
-            PublishingState::Published => ImportedState::Published,
-            PublishingState::Scheduled => ImportedState::Scheduled,
-            _ => ImportedState::Unpublished,
-        };
-        // An exported file doesn't replace the piece's own source: that source stays recorded.
-        let recorded = recorded.filter(|_| document.id.is_some()).cloned();
-        let recorded = recorded.unwrap_or_else(|| fingerprint::with_state(&source_hash, state));
-        let source = ImportSource { source_hash: recorded, imported_hash };
-        Ok(Candidate { document, known, variant, labels, source_hash, state, source })
+        Ok(Candidate { document, known, variant, labels, source_hash, imported_hash })
     }
 
     /// Decides the action for each candidate, or its outcome if it needs none. Only pieces whose
@@ -174,14 +167,18 @@ impl Decider {
         let (mut wanted, mut places) = (Vec::new(), Vec::new());
         for (place, candidate) in candidates.iter().enumerate() {
             let Some(id) = candidate.known else {
-                let publication = self.publication(candidate, None);
-                decisions.push(Ok(Decision { action: Action::Create, publication }));
+                let publication = self.publication(candidate, PiecePublication::NEW, true);
+                let state = self.state_after(candidate, PiecePublication::NEW);
+                decisions.push(Ok(Decision {
+                    action: Action::Create,
+                    publication,
+                    source: self.source_after(candidate, state),
+                    pending: None,
+                }));
                 continue;
             };
-            let state = self.recorded(candidate).and_then(|(_, state)| state);
-            let is_same_state = state.is_none_or(|state| state == candidate.state);
             decisions.push(Err(ImportOutcome::Unchanged));
-            if self.is_same_source(candidate) && is_same_state && !self.target.overwrite {
+            if self.is_same(candidate) && !self.target.overwrite {
                 continue;
             }
             wanted.push((id, candidate.variant.clone().filter(|key| self.variants.contains(key))));
@@ -194,14 +191,69 @@ impl Decider {
         Ok(decisions)
     }
 
-    /// Returns the hash and the state that an earlier import recorded for the source.
-    fn recorded(&self, candidate: &Candidate) -> Option<(&str, Option<ImportedState>)> {
-        let source = self.known.source(candidate.known?, candidate.variant.as_ref())?;
-        Some(fingerprint::split_state(&source.source_hash))
+    /// Returns the source that an earlier import recorded.
+    fn recorded(&self, candidate: &Candidate) -> Option<&ImportSource> {
+        self.known.source(candidate.known?, candidate.variant.as_ref())
+    }
+
+    fn recorded_state(&self, candidate: &Candidate) -> Recorded {
+        match self.recorded(candidate).map(|source| fingerprint::split_state(&source.source_hash)) {
+            None => Recorded::Nothing,
+            Some((_, None)) => Recorded::WithoutState,
+            Some((_, Some(state))) => Recorded::State(state),
+        }
     }
 
     fn is_same_source(&self, candidate: &Candidate) -> bool {
-        self.recorded(candidate).is_some_and(|(hash, _)| hash == candidate.source_hash)
+        let recorded = self.recorded(candidate);
+        recorded.is_some_and(|recorded| {
+            fingerprint::split_state(&recorded.source_hash).0 == candidate.source_hash
+        })
+    }
+
+    /// Returns true if neither the source nor its state changed since the last import.
+    fn is_same(&self, candidate: &Candidate) -> bool {
+        let state = RecordedState::from(SourceState::of(&candidate.document));
+        let is_same_state = match self.recorded_state(candidate) {
+            Recorded::Nothing => false,
+            Recorded::WithoutState => true,
+            Recorded::State(recorded) => recorded == state || !self.target.publish,
+        };
+        is_same_state && self.is_same_source(candidate)
+    }
+
+    /// Returns true if the document was exported from its piece.
+    fn is_own_export(candidate: &Candidate) -> bool {
+        candidate.known.is_some() && candidate.known == candidate.document.id
+    }
+
+    /// Returns the state to record. Without publication, it tells the next import what remains.
+    fn state_after(&self, candidate: &Candidate, before: PiecePublication) -> RecordedState {
+        let source = SourceState::of(&candidate.document);
+        if self.target.publish {
+            return source.into();
+        }
+        match (source, self.recorded_state(candidate)) {
+            (SourceState::Published, Recorded::State(RecordedState::Published))
+                if before.state != PublicationState::Published =>
+            {
+                RecordedState::Published
+            }
+            (SourceState::Published, _) => RecordedState::Pending,
+            (_, Recorded::State(recorded)) => recorded,
+            (_, Recorded::Nothing | Recorded::WithoutState) => RecordedState::Unpublished,
+        }
+    }
+
+    /// Returns the source to record with a state. An exported file doesn't replace the piece's own
+    /// source.
+    fn source_after(&self, candidate: &Candidate, state: RecordedState) -> ImportSource {
+        let own = self.recorded(candidate).filter(|_| Self::is_own_export(candidate));
+        let source_hash = match own {
+            Some(own) => own.source_hash.clone(),
+            None => fingerprint::with_state(&candidate.source_hash, state),
+        };
+        ImportSource { source_hash, imported_hash: candidate.imported_hash.clone() }
     }
 
     fn decide_on(
@@ -210,24 +262,45 @@ impl Decider {
         id: ContentPieceId,
         current: Option<CurrentPiece>,
     ) -> Result<Decision, ImportOutcome> {
-        let Candidate { document, variant, source, .. } = candidate;
+        let Candidate { document, variant, imported_hash, .. } = candidate;
         let current = current.ok_or_else(|| {
             let problem = "its piece was deleted during the import: import it again";
             ImportOutcome::Rejected(problem.to_owned())
         })?;
-        let publication = self.publication(candidate, Some(&current));
+        let before = current.publication;
+        let source = self.source_after(candidate, self.state_after(candidate, before));
+        let decision = |action, publication| Decision {
+            action,
+            publication,
+            source: source.clone(),
+            pending: None,
+        };
+        let update = |version| {
+            let publication = self.publication(candidate, before, true);
+            let pending = self.recorded(candidate).filter(|_| publication.publish);
+            let pending = pending.filter(|_| !Self::is_own_export(candidate)).map(|recorded| {
+                let (hash, _) = fingerprint::split_state(&recorded.source_hash);
+                let source_hash = fingerprint::with_state(hash, RecordedState::Pending);
+                ImportSource { source_hash, imported_hash: recorded.imported_hash.clone() }
+            });
+            Decision { pending, ..decision(Action::Update { id, version }, publication) }
+        };
         if variant.as_ref().is_some_and(|key| !self.variants.contains(key)) {
             // A variant that doesn't exist yet has no overrides to compare with.
-            return Ok(Decision { action: Action::Update { id, version: None }, publication });
+            return Ok(update(None));
         }
         let width = document.cover_width.as_ref().map(ShortText::as_str);
         let has_width = width.is_none_or(|width| current.cover_width.as_deref() == Some(width));
+        let is_equal = current.hash == *imported_hash;
         let is_unchanged = self.is_same_source(candidate) && !self.target.overwrite;
-        if is_unchanged || current.hash == source.imported_hash && has_width {
-            let is_done = publication == PublicationChange::Publish
-                && current.state == PublicationState::Published;
-            let publication = if is_done { PublicationChange::Keep } else { publication };
-            return Ok(Decision { action: Action::Record { id }, publication });
+        if is_unchanged || is_equal && has_width {
+            let mut publication = self.publication(candidate, before, is_equal);
+            publication.publish &= before.state != PublicationState::Published;
+            if publication == PublicationChange::NONE && self.recorded(candidate) == Some(&source) {
+                return Err(ImportOutcome::Unchanged);
+            }
+            let version = current.version;
+            return Ok(decision(Action::Record { id, version }, publication));
         }
         let was_edited = match self.known.source(id, variant.as_ref()) {
             Some(recorded) => recorded.imported_hash != current.hash,
@@ -235,63 +308,38 @@ impl Decider {
             None => variant.is_none() || !current.equals_piece,
         };
         if was_edited && !self.target.overwrite {
+            // The text stays, but a source that is not public any more withdraws its piece.
+            let publication = self.publication(candidate, before, false);
+            if publication.unpublish || publication.schedule == Some(None) {
+                return Ok(decision(Action::Withdraw { id }, publication));
+            }
             return Err(ImportOutcome::Conflict);
         }
-        let version = (!self.target.overwrite).then_some(current.version);
-        Ok(Decision { action: Action::Update { id, version }, publication })
+        Ok(update((!self.target.overwrite).then_some(current.version)))
     }
 
-    /// Decides how the publication of a piece follows that of its source. Changes that were made in
-    /// Galley win: an import publishes no pending changes and no unpublished piece.
     fn publication(
         &self,
         candidate: &Candidate,
-        current: Option<&CurrentPiece>,
+        before: PiecePublication,
+        is_own: bool,
     ) -> PublicationChange {
-        let Candidate { document, known, variant, state, .. } = candidate;
-        if !self.target.publish {
-            return PublicationChange::Keep;
-        }
-        let is_scheduled = current.is_some_and(|current| current.is_scheduled);
-        let current = current.map_or(PublicationState::Draft, |current| current.state);
-        if variant.is_some() || known.is_some_and(|known| document.id == Some(known)) {
-            // A variant is published with its piece. The file of an export has the state that the
-            // piece has already.
-            return match (state, current) {
-                (ImportedState::Published, PublicationState::Published) => {
-                    PublicationChange::Publish
-                }
-                (ImportedState::Published, PublicationState::Changed) => {
-                    PublicationChange::Withhold
-                }
-                _ => PublicationChange::Keep,
-            };
-        }
-        let recorded = self.recorded(candidate).and_then(|(_, state)| state);
-        match (state, current, recorded) {
-            (ImportedState::Published, PublicationState::Published, _) => {
-                PublicationChange::Publish
-            }
-            (ImportedState::Published, PublicationState::Changed, _)
-            | (ImportedState::Published, PublicationState::Draft, Some(ImportedState::Published)) => {
-                PublicationChange::Withhold
-            }
-            (ImportedState::Published, PublicationState::Draft, _) => PublicationChange::Publish,
-            // The schedule of an earlier import was cancelled, or has run.
-            (ImportedState::Scheduled, _, Some(ImportedState::Scheduled)) if !is_scheduled => {
-                PublicationChange::Keep
-            }
-            (ImportedState::Scheduled, PublicationState::Draft, _)
-                if recorded != Some(ImportedState::Published) =>
+        let source = SourceState::of(&candidate.document);
+        let recorded = match self.recorded_state(candidate) {
+            // An overwritten piece has the fields of its source, and no others are pending.
+            Recorded::State(_)
+                if self.target.overwrite && before.state == PublicationState::Changed =>
             {
-                document.publish_at.map_or(PublicationChange::Keep, PublicationChange::Schedule)
+                Recorded::State(RecordedState::Pending)
             }
-            (
-                ImportedState::Unpublished,
-                _,
-                Some(ImportedState::Published | ImportedState::Scheduled),
-            ) => PublicationChange::Unpublish,
-            (ImportedState::Scheduled | ImportedState::Unpublished, ..) => PublicationChange::Keep,
+            recorded => recorded,
+        };
+        if !self.target.publish {
+            PublicationChange::NONE
+        } else if candidate.variant.is_some() || Self::is_own_export(candidate) {
+            publication::follow_piece(source, before, recorded, is_own)
+        } else {
+            publication::follow(source, before, recorded, is_own)
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::import_source::{ImportSource, SourceHash};
-use galley_domain::publication::PublicationState;
 use galley_domain::tag::TagLabel;
 use galley_domain::variant::{VariantKey, VariantLabel};
-use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, WorkspaceMemberId};
+use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
+use super::publication::{PiecePublication, PublicationChange};
 use super::raw::{ContentForm, Document};
 
 /// The reason why a document was not written.
@@ -50,9 +50,7 @@ pub(super) struct CurrentPiece {
     pub(super) cover_width: Option<String>,
     /// An opaque version that differs after each change.
     pub(super) version: String,
-    pub(super) state: PublicationState,
-    /// True if its publication is scheduled.
-    pub(super) is_scheduled: bool,
+    pub(super) publication: PiecePublication,
     /// In a variant: true if all fields that an import writes equal those of the piece itself.
     pub(super) equals_piece: bool,
 }
@@ -64,21 +62,11 @@ pub(super) enum Task {
     Create { group: ContentGroupId, members: Vec<WorkspaceMemberId> },
     /// Updates a piece if it still has this version.
     Update { id: ContentPieceId, version: Option<String> },
-    /// Notes only the source, as the piece equals it already.
-    Record { id: ContentPieceId },
-}
-
-/// The change of a piece's publication that follows from the state of its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PublicationChange {
-    Keep,
-    Publish,
-    Schedule(Timestamp),
-    /// Unpublishes the piece, and cancels its scheduled publication.
-    Unpublish,
-    /// The source is published, but the piece was changed or unpublished in Galley, and stays as it
-    /// is.
-    Withhold,
+    /// Notes only the source, as the piece equals it already. A change of the publication requires
+    /// this version.
+    Record { id: ContentPieceId, version: String },
+    /// Changes only the publication, as the piece was edited in Galley.
+    Withdraw { id: ContentPieceId },
 }
 
 /// A document with its resolved references.
@@ -91,6 +79,16 @@ pub(super) struct PreparedDocument {
     /// Its own tags, and the tags that every piece gets.
     pub(super) labels: Vec<TagLabel>,
     pub(super) source: ImportSource,
+    /// The source to note before the update of a published piece, so that the next import completes
+    /// an interrupted publication. A destination with transactions needs none.
+    pub(super) pending: Option<ImportSource>,
+}
+
+impl PreparedDocument {
+    /// Returns true if only the publication of the piece ends.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        matches!(self.task, Task::Withdraw { .. })
+    }
 }
 
 /// The result of writing a document.
@@ -137,10 +135,10 @@ pub(super) trait Destination {
         wanted: &[(ContentPieceId, Option<VariantKey>)],
     ) -> anyhow::Result<Vec<Option<CurrentPiece>>>;
 
-    /// Finds a group by its name below another one or at the top, or creates it.
+    /// Finds a group by its name below another one, or creates it.
     async fn group(
         &self,
-        parent: Option<ContentGroupId>,
+        parent: ContentGroupId,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, WriteFailure>;
 

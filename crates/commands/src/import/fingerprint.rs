@@ -7,6 +7,7 @@ use galley_domain::text::{ShortText, WebReference};
 use serde_json::json;
 
 use super::hash::hash;
+use super::publication::RecordedState;
 use super::raw::Document;
 
 /// The fields of a piece that an import writes, except the width of its cover. That is written only
@@ -68,40 +69,16 @@ pub(super) fn of_source<'d>(
     hash(std::iter::once(document.source_hash.as_str()).chain(labels))
 }
 
-/// The state that an import gave a piece, the last part of the recorded hash of its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImportedState {
-    Published,
-    Scheduled,
-    Unpublished,
-}
-
-impl ImportedState {
-    const ALL: [Self; 3] = [Self::Published, Self::Scheduled, Self::Unpublished];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Scheduled => "scheduled",
-            Self::Unpublished => "unpublished",
-        }
-    }
-}
-
 /// Returns the hash that is recorded for a source and the state of its piece.
-pub(super) fn with_state(source: &str, state: ImportedState) -> SourceHash {
-    SourceHash::from_stored(format!("{source}:{}", state.name()))
+pub(super) fn with_state(source: &str, state: RecordedState) -> SourceHash {
+    SourceHash::from_stored(format!("{source}:{}", state.to_text()))
 }
 
 /// Splits a recorded hash into the hash of the source and the state, which earlier versions did not
 /// record.
-pub(super) fn split_state(recorded: &SourceHash) -> (&str, Option<ImportedState>) {
-    let text = recorded.as_str();
-    let split = text.rsplit_once(':').and_then(|(source, name)| {
-        let state = ImportedState::ALL.into_iter().find(|state| state.name() == name)?;
-        Some((source, Some(state)))
-    });
-    split.unwrap_or((text, None))
+pub(super) fn split_state(recorded: &SourceHash) -> (&str, Option<RecordedState>) {
+    let (source, state) = recorded.as_str().split_once(':').unwrap_or((recorded.as_str(), ""));
+    (source, RecordedState::parse(state))
 }
 
 /// Returns the hash of a tree by its JSON, as this program serializes it. Invalid JSON is hashed as

@@ -7,23 +7,44 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
 use super::decision::{Action, Candidate, Decider, Decision, ImportTarget, KnownPieces};
-use super::destination::{
-    Destination, ImportOutcome, PreparedDocument, PublicationChange, Task, WriteFailure,
-};
-use super::raw::{Document, PublishingState};
+use super::destination::{Destination, ImportOutcome, PreparedDocument, Task, WriteFailure};
+use super::publication::PublicationChange;
+use super::raw::Document;
 
 /// The result of importing one document.
 #[derive(Debug)]
 pub(super) struct DocumentResult {
+    /// The name of the source.
+    pub(super) name: String,
     /// The file and post that messages to the user name.
     pub(super) place: String,
     pub(super) outcome: ImportOutcome,
+    /// The change of the piece's publication. Variants are published with their pieces.
     pub(super) publication: PublicationChange,
 }
 
-impl DocumentResult {
-    fn new(place: String, outcome: ImportOutcome) -> Self {
-        Self { place, outcome, publication: PublicationChange::Keep }
+/// The names of a document in reports.
+struct DocumentNames {
+    name: String,
+    place: String,
+    is_variant: bool,
+}
+
+impl DocumentNames {
+    fn of(candidate: &Candidate) -> Self {
+        let Candidate { document, variant, .. } = candidate;
+        Self {
+            name: document.name.as_str().to_owned(),
+            place: document.place.clone(),
+            is_variant: variant.is_some(),
+        }
+    }
+
+    fn result(self, outcome: ImportOutcome, publication: PublicationChange) -> DocumentResult {
+        let PublicationChange { is_withheld, .. } = publication;
+        let of_variant = PublicationChange { is_withheld, ..PublicationChange::NONE };
+        let publication = if self.is_variant { of_variant } else { publication };
+        DocumentResult { name: self.name, place: self.place, outcome, publication }
     }
 }
 
@@ -32,8 +53,8 @@ impl DocumentResult {
 pub(super) struct Loader<P> {
     place: P,
     decider: Decider,
-    /// The ids of groups, by parent (none: the top level) and name.
-    groups: HashMap<(Option<ContentGroupId>, String), ContentGroupId>,
+    /// The ids of groups, by parent and name.
+    groups: HashMap<(ContentGroupId, String), ContentGroupId>,
     /// The members, by their possible names in sources, in lower case.
     people: HashMap<String, WorkspaceMemberId>,
 }
@@ -70,8 +91,7 @@ impl<P: Destination> Loader<P> {
         let mut candidates = Vec::with_capacity(documents.len());
         for document in documents {
             let own = (document.name.as_str().to_owned(), self.decider.target.language.clone());
-            let place = document.place.clone();
-            match self.decider.candidate(document) {
+            match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
                     // An import would have created the piece by then.
                     let outcome = if self.decider.seen.contains(&own) {
@@ -79,29 +99,39 @@ impl<P: Destination> Loader<P> {
                     } else {
                         ImportOutcome::Rejected(self.decider.missing_piece_message())
                     };
-                    results.push(DocumentResult::new(place, outcome));
+                    let names = DocumentNames::of(&candidate);
+                    results.push(names.result(outcome, PublicationChange::NONE));
                 }
                 Ok(candidate) => candidates.push(candidate),
-                Err(outcome) => results.push(DocumentResult::new(place, outcome)),
+                Err(result) => results.push(result),
             }
         }
         let decisions = self.decider.decide(&self.place, &candidates).await?;
         let decided = candidates.into_iter().zip(decisions).map(|(candidate, decision)| {
-            let place = candidate.document.place;
+            let names = DocumentNames::of(&candidate);
             match decision {
-                Ok(Decision { action, publication }) => {
+                Ok(Decision { action, publication, .. }) => {
                     let outcome = match action {
                         Action::Create => ImportOutcome::Created,
                         Action::Update { .. } => ImportOutcome::Updated,
                         Action::Record { .. } => ImportOutcome::Unchanged,
+                        Action::Withdraw { .. } => ImportOutcome::Conflict,
                     };
-                    DocumentResult { place, outcome, publication }
+                    names.result(outcome, publication)
                 }
-                Err(outcome) => DocumentResult::new(place, outcome),
+                Err(outcome) => names.result(outcome, PublicationChange::NONE),
             }
         });
         results.extend(decided);
         Ok(results)
+    }
+
+    /// Looks up the piece of a document, or returns the result if the document is rejected.
+    fn candidate(&mut self, document: Document) -> Result<Candidate, DocumentResult> {
+        let (name, place) = (document.name.as_str().to_owned(), document.place.clone());
+        let names = DocumentNames { name, place, is_variant: false };
+        let candidate = self.decider.candidate(document);
+        candidate.map_err(|outcome| names.result(outcome, PublicationChange::NONE))
     }
 
     /// Writes documents. Variants follow their pieces.
@@ -114,8 +144,6 @@ impl<P: Destination> Loader<P> {
             .into_iter()
             .partition(|document| document.language.is_none() || document.language == own);
         let mut results = self.load_batch(pieces).await?;
-        // A publication covers all variants, so unpublished ones are written last.
-        variants.sort_by_key(|document| document.state != PublishingState::Published);
         // Each batch has one variant of a piece, as it compares the piece's version.
         while !variants.is_empty() {
             let mut pieces = HashSet::new();
@@ -136,52 +164,48 @@ impl<P: Destination> Loader<P> {
         let mut results = Vec::with_capacity(documents.len());
         let mut candidates = Vec::with_capacity(documents.len());
         for document in documents {
-            let place = document.place.clone();
-            match self.decider.candidate(document) {
+            match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
                     let rejected = ImportOutcome::Rejected(self.decider.missing_piece_message());
-                    results.push(DocumentResult::new(place, rejected));
+                    let names = DocumentNames::of(&candidate);
+                    results.push(names.result(rejected, PublicationChange::NONE));
                 }
                 Ok(candidate) => candidates.push(candidate),
-                Err(outcome) => results.push(DocumentResult::new(place, outcome)),
+                Err(result) => results.push(result),
             }
         }
         let decisions = self.decider.decide(&self.place, &candidates).await?;
         let mut prepared = Vec::with_capacity(candidates.len());
+        let mut names_of_prepared = Vec::with_capacity(candidates.len());
         for (candidate, decision) in candidates.into_iter().zip(decisions) {
-            let place = candidate.document.place.clone();
-            let decision = match decision {
-                Ok(decision) => decision,
-                Err(outcome) => {
-                    results.push(DocumentResult::new(place, outcome));
-                    continue;
-                }
+            let names = DocumentNames::of(&candidate);
+            let outcome = match decision {
+                Ok(decision) => match self.prepare(candidate, decision).await {
+                    Ok(document) => {
+                        prepared.push(document);
+                        names_of_prepared.push(names);
+                        continue;
+                    }
+                    Err(WriteFailure::Rejected(problem)) => ImportOutcome::Rejected(problem),
+                    Err(WriteFailure::Conflict) => ImportOutcome::Conflict,
+                    Err(WriteFailure::Failed(error)) => return Err(error),
+                },
+                Err(outcome) => outcome,
             };
-            match self.prepare(candidate, decision).await {
-                Ok(document) => prepared.push(document),
-                Err(WriteFailure::Rejected(problem)) => {
-                    results.push(DocumentResult::new(place, ImportOutcome::Rejected(problem)));
-                }
-                Err(WriteFailure::Conflict) => {
-                    results.push(DocumentResult::new(place, ImportOutcome::Conflict));
-                }
-                Err(WriteFailure::Failed(error)) => return Err(error),
-            }
+            results.push(names.result(outcome, PublicationChange::NONE));
         }
         if prepared.is_empty() {
             return Ok(results);
         }
-        let described = |one: &PreparedDocument| {
-            let document = &one.document;
-            (document.name.as_str().to_owned(), document.place.clone(), one.publication)
-        };
-        let names: Vec<_> = prepared.iter().map(described).collect();
+        let publications: Vec<_> = prepared.iter().map(|one| one.publication).collect();
         let written = self.place.write(prepared).await?;
-        for ((name, place, publication), one) in names.into_iter().zip(written) {
+        for ((names, publication), one) in
+            names_of_prepared.into_iter().zip(publications).zip(written)
+        {
             if let Some(id) = one.id {
-                self.decider.known.by_name.insert(name, id);
+                self.decider.known.by_name.insert(names.name.clone(), id);
             }
-            results.push(DocumentResult { place, outcome: one.outcome, publication });
+            results.push(names.result(one.outcome, publication));
         }
         Ok(results)
     }
@@ -207,14 +231,15 @@ impl<P: Destination> Loader<P> {
         candidate: Candidate,
         decision: Decision,
     ) -> Result<PreparedDocument, WriteFailure> {
-        let Candidate { document, variant, labels, source, .. } = candidate;
+        let Candidate { document, variant, labels, .. } = candidate;
         if let (Some(key), Some(language)) = (&variant, &document.language) {
             self.create_missing_variant(key, language).await?;
         }
-        let Decision { action, publication } = decision;
+        let Decision { action, publication, source, pending } = decision;
         let task = match action {
-            Action::Record { id } => Task::Record { id },
+            Action::Record { id, version } => Task::Record { id, version },
             Action::Update { id, version } => Task::Update { id, version },
+            Action::Withdraw { id } => Task::Withdraw { id },
             Action::Create => {
                 let member = |name: &String| self.people.get(&name.to_lowercase()).copied();
                 let mut members: Vec<WorkspaceMemberId> = Vec::new();
@@ -226,20 +251,19 @@ impl<P: Destination> Loader<P> {
                 let mut group = self.decider.target.group;
                 if self.decider.target.groups {
                     for folder in &document.folders {
-                        group = self.group(Some(group), folder).await?;
+                        group = self.group(group, folder).await?;
                     }
                 }
                 Task::Create { group, members }
             }
         };
-        Ok(PreparedDocument { document, task, publication, variant, labels, source })
+        Ok(PreparedDocument { document, task, publication, variant, labels, source, pending })
     }
 
-    /// Returns the id of the named group below a parent or at the top level. Creates a missing
-    /// group.
+    /// Returns the id of the named group below a parent. Creates a missing group.
     async fn group(
         &mut self,
-        parent: Option<ContentGroupId>,
+        parent: ContentGroupId,
         name: &str,
     ) -> Result<ContentGroupId, WriteFailure> {
         let key = (parent, name.to_owned());

@@ -18,6 +18,7 @@ mod language;
 mod line_counting;
 mod load;
 pub(crate) mod markdown;
+mod publication;
 mod raw;
 mod read;
 mod report;
@@ -158,7 +159,13 @@ impl<P: Destination> Import<'_, P> {
         match outcome {
             read::ParsedSource::Document(mut document, _) => {
                 let (source, state) = (document.name.as_str().to_owned(), document.state);
-                if state == PublishingState::Published || !self.arguments.no_drafts {
+                let own = self.arguments.variants.first();
+                let is_variant = document.language.is_some() && document.language.as_ref() != own;
+                if is_variant && state != PublishingState::Published {
+                    // A publication of the piece would include it.
+                    let what = format!("{} in other languages", state.plural());
+                    self.report.add(&source, Finding::left_out(what));
+                } else if state == PublishingState::Published || !self.arguments.no_drafts {
                     if state != PublishingState::Published {
                         self.report.add(&source, Finding::unpublished(state.plural()));
                     }
@@ -168,8 +175,9 @@ impl<P: Destination> Import<'_, P> {
                     self.size += document.content.len();
                     self.pending.push(*document);
                     return;
+                } else {
+                    self.report.add(&source, Finding::left_out(state.plural()));
                 }
-                self.report.add(&source, Finding::left_out(state.plural()));
             }
             read::ParsedSource::More(more) => {
                 self.bar.inc_length(more);

@@ -153,8 +153,9 @@ impl RawPiece {
             ContentForm::Html => tree.to_html(),
         };
         check_size(&tree, content.len())?;
-        let date = self.date.as_deref().map(parse_date).transpose()?;
-        let publish_at = self.publish_at.as_deref().and_then(|text| parse_date(text).ok());
+        let date = self.date.as_deref().map(|date| parse_date("date", date)).transpose()?;
+        let publish_at =
+            self.publish_at.as_deref().map(|at| parse_date("publishDate", at)).transpose()?;
         if self.state == PublishingState::Published && publish_at.is_some_and(|at| at > now) {
             self.state = PublishingState::Scheduled;
         }
@@ -254,9 +255,9 @@ fn check_size(tree: &Tree, size: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_date(text: &str) -> Result<Timestamp, String> {
+fn parse_date(name: &str, text: &str) -> Result<Timestamp, String> {
     Timestamp::parse_iso8601(&to_iso8601(text))
-        .map_err(|_| format!("date {text:?} is not an ISO 8601 date or date-time"))
+        .map_err(|_| format!("{name} {text:?} is not an ISO 8601 date or date-time"))
 }
 
 fn valid<T>(what: &str, value: Result<T, Invalid>) -> Result<T, String> {

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::destination::{ImportOutcome, PublicationChange};
+use super::destination::ImportOutcome;
 use super::findings::{Finding, FindingGroup};
 use super::load::DocumentResult;
+use super::publication::PublicationChange;
 use crate::out::{escape_for_terminal, say};
 
 /// The results of an import so far.
@@ -100,25 +101,23 @@ impl Report {
 
     /// Counts the result of a document.
     pub(super) fn count(&mut self, result: DocumentResult) {
-        let DocumentResult { place, outcome, publication } = result;
+        let DocumentResult { name, place, outcome, publication } = result;
         match outcome {
             ImportOutcome::Created => self.created += 1,
             ImportOutcome::Updated => self.updated += 1,
             ImportOutcome::Unchanged => self.unchanged += 1,
-            ImportOutcome::Conflict => return self.conflicts.push(place),
+            ImportOutcome::Conflict => self.conflicts.push(place),
             ImportOutcome::Rejected(problem) => {
                 return self.problems.push(format!("{place}: {problem}"));
             }
         }
-        match publication {
-            PublicationChange::Keep => {}
-            PublicationChange::Publish => self.published += 1,
-            PublicationChange::Schedule(_) => self.scheduled += 1,
-            PublicationChange::Unpublish => self.unpublished += 1,
-            PublicationChange::Withhold => {
-                let what = "published posts whose pieces were changed or unpublished in Galley";
-                self.add(&place, Finding::unpublished(what));
-            }
+        let PublicationChange { schedule, unpublish, publish, is_withheld } = publication;
+        self.published += usize::from(publish);
+        self.scheduled += usize::from(schedule.flatten().is_some());
+        self.unpublished += usize::from(unpublish);
+        if is_withheld {
+            let what = "published posts whose pieces were changed or unpublished in Galley";
+            self.add(&name, Finding::unpublished(what));
         }
     }
 

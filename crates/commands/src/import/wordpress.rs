@@ -406,7 +406,7 @@ fn add_metadata(item: &ExportedItem, rest: &mut Map<String, Value>) {
 
 fn publishing_state(status: &str, is_protected: bool) -> PublishingState {
     match status {
-        "publish" if is_protected => PublishingState::PasswordProtected,
+        "publish" | "future" if is_protected => PublishingState::PasswordProtected,
         "publish" => PublishingState::Published,
         "future" => PublishingState::Scheduled,
         "private" => PublishingState::Private,

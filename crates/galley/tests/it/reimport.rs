@@ -219,18 +219,24 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
     let export = |first: &str, status: &str| {
         format!(
             "<rss xmlns:wp=\"w\" xmlns:content=\"c\"><channel><title>T</title><link>https://x.example.org</link>\
-         <wp:wxr_version>1.2</wp:wxr_version>{}{}{}{}{}</channel></rss>",
+         <wp:wxr_version>1.2</wp:wxr_version>{}{}{}{}{}{}</channel></rss>",
             item(1, "publish", "", first),
             item(2, status, "", "Text"),
             item(3, "future", "", "Text"),
             item(4, "private", "", "Text"),
-            item(5, "publish", "secret", "Text")
+            item(5, "publish", "secret", "Text"),
+            item(6, "future", "secret", "Text")
         )
     };
     let file = store.directory().join("diary.xml");
     let program = Program::serve(&store, free_port());
     let report = store.directory().join("report.json");
-    let rest = [("P3", "draft 2199-05-06T10:00:00.000Z"), ("P4", "draft"), ("P5", "draft")];
+    let rest = [
+        ("P3", "draft 2199-05-06T10:00:00.000Z"),
+        ("P4", "draft"),
+        ("P5", "draft"),
+        ("P6", "draft"),
+    ];
     let states_are = async |group: &str, first: &str, second: &str| {
         let expected = [&[("P1", first), ("P2", second)], &rest[..]].concat();
         assert_eq!(states(&program, group).await, with_states(&expected));
@@ -249,7 +255,7 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
             (summary(&output), stdout(&output))
         };
         let counts = |counts: &str| format!("{counts}, 0 with conflicts, 0 with problems");
-        let new = counts("5 imported, 0 updated, 0 unchanged");
+        let new = counts("6 imported, 0 updated, 0 unchanged");
         let (found, told) = import(export("Text", "draft"), &["--dry-run"]);
         assert_eq!(found, new.replace("imported", "would be imported"));
         assert!(told.contains("\n1 would be published, 1 scheduled, 0 unpublished\n"), "{told}");
@@ -257,12 +263,12 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
         assert_eq!(found, new);
         for line in [
             "1 published, 1 scheduled, 0 unpublished",
-            "10 x comments",
-            "5 x hidden custom fields",
+            "12 x comments",
+            "6 x hidden custom fields",
             "1 x drafts",
             "1 x scheduled posts",
             "1 x private posts",
-            "1 x password-protected posts",
+            "2 x password-protected posts",
         ] {
             assert!(told.contains(line), "{line}: {told}");
         }
@@ -270,12 +276,12 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
             serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
         assert_eq!(
             (&whole["created"], &whole["published"], &whole["scheduled"], &whole["unpublished"]),
-            (&json!(5), &json!(1), &json!(1), &json!(0))
+            (&json!(6), &json!(1), &json!(1), &json!(0))
         );
         let findings = whole["findings"].as_array().unwrap();
         let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
         let places = comments["places"].as_array().unwrap().len();
-        assert_eq!((&comments["count"], places), (&json!(10), 5));
+        assert_eq!((&comments["count"], places), (&json!(12), 6));
         states_are(&group, "published", "draft").await;
         let query = format!("contentGroupId={group}&content=true&contentFormat=html");
         for piece in program.pieces(&query).await {
@@ -286,12 +292,12 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
         }
         let before = last_event(&program).await;
         let (found, told) = import(export("Text", "draft"), &[]);
-        assert_eq!(found, counts("0 imported, 0 updated, 5 unchanged"));
+        assert_eq!(found, counts("0 imported, 0 updated, 6 unchanged"));
         assert!(!told.contains(" unpublished\n"), "{told}");
         assert_eq!(last_event(&program).await, before);
 
         // The draft is published at its source, and withdrawn later.
-        let one = counts("0 imported, 1 updated, 4 unchanged");
+        let one = counts("0 imported, 1 updated, 5 unchanged");
         let (found, told) = import(export("Text", "publish"), &[]);
         assert!(told.contains("1 published, 0 scheduled, 0 unpublished"), "{told}");
         assert_eq!(found, one);
@@ -347,11 +353,97 @@ async fn no_publish_leaves_drafts_that_the_next_import_publishes(store: TestStor
         assert_eq!(states(&program, &group).await, all);
         assert_eq!(import(&["--no-publish"]), same);
         assert_eq!(states(&program, &group).await, all);
+        // A pending change of an import is published by a later one.
+        write(&folder.join("a.md"), "---\ntitle: A\n---\nChanged\n");
+        let one = "0 imported, 1 updated, 2 unchanged, 0 with conflicts, 0 with problems";
+        assert_eq!(import(&["--no-publish"]), one);
+        assert_eq!(states(&program, &group).await[0].1, "changed");
+        assert_eq!(import(&[]), same);
+        assert_eq!(states(&program, &group).await, all);
+        write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
     }
 }
 
 #[on_both_engines]
-async fn variants_are_published_with_their_pieces_and_drafts_of_variants_are_not(store: TestStore) {
+async fn changes_made_in_galley_are_not_published_and_withdrawn_sources_are_not_public(
+    store: TestStore,
+) {
+    let folder = store.directory().join("blog");
+    let program = Program::serve(&store, free_port());
+    let source = |title: &str, field: &str| {
+        write(
+            &folder.join(format!("{title}.md")),
+            format!("---\ntitle: {title}\n{field}---\nText of {title}\n"),
+        );
+    };
+    let scheduled = "publishDate: 2199-05-06\n";
+    for by_url in [false, true] {
+        let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
+        let import = || {
+            let mut command = galley(&store);
+            command.arg("import").arg(&folder).args(["--group", &group]);
+            if by_url {
+                command.args(["--url", &program.url, "--token", &init_token()]);
+            }
+            let output = run(&mut command);
+            assert!(output.status.success(), "{output:?}");
+            (summary(&output), stdout(&output))
+        };
+        let edit = async |title: &str, change: Value| {
+            let pieces = program.pieces(&format!("contentGroupId={group}")).await;
+            let piece = pieces.iter().find(|piece| piece["title"] == title).unwrap();
+            let mut body = change;
+            body["id"] = piece["id"].clone();
+            let path = if body.get("at").is_some() { "/content-pieces/publish" } else { "" };
+            let sent = match path {
+                "" => program.request(Method::PUT, "/content-pieces"),
+                path => program.request(Method::POST, path),
+            };
+            let response = sent.json(&body).send().await.unwrap();
+            assert!(response.status().is_success(), "{response:?}");
+        };
+        for title in ["A", "B"] {
+            source(title, "draft: true\n");
+        }
+        for title in ["C", "D", "E"] {
+            source(title, scheduled);
+        }
+        source("F", "");
+        assert_eq!(
+            import().0,
+            "6 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+        );
+        let later = "draft 2199-05-06T00:00:00.000Z";
+        let expected = [("A", "draft"), ("B", "draft"), ("C", later), ("D", later), ("E", later)];
+        let expected = [&expected[..], &[("F", "published")]].concat();
+        assert_eq!(states(&program, &group).await, with_states(&expected));
+
+        // A was edited, and the schedules of D and E were changed and cancelled.
+        edit("A", json!({"description": "by hand"})).await;
+        edit("D", json!({"at": "2198-01-01T00:00:00.000Z"})).await;
+        edit("E", json!({"at": null})).await;
+        edit("F", json!({"description": "by hand"})).await;
+        for title in ["A", "B", "C"] {
+            source(title, "");
+        }
+        for title in ["D", "E"] {
+            source(title, "publishDate: 2199-06-07\n");
+        }
+        source("F", "draft: true\ndescription: at the source\n");
+        let (found, told) = import();
+        assert_eq!(found, "0 imported, 3 updated, 2 unchanged, 1 with conflicts, 0 with problems");
+        assert!(told.contains("2 published, 0 scheduled, 1 unpublished"), "{told}");
+        let withheld = "1 x published posts whose pieces were changed or unpublished in Galley";
+        assert!(told.contains(withheld), "{told}");
+        let other = "draft 2198-01-01T00:00:00.000Z";
+        let expected = [("A", "draft"), ("B", "published"), ("C", "published"), ("D", other)];
+        let expected = [&expected[..], &[("E", "draft"), ("F", "draft")]].concat();
+        assert_eq!(states(&program, &group).await, with_states(&expected));
+    }
+}
+
+#[on_both_engines]
+async fn variants_are_published_with_their_pieces_and_their_drafts_are_left_out(store: TestStore) {
     let folder = store.directory().join("blog");
     let program = Program::serve(&store, free_port());
     let source = |title: &str| format!("---\ntitle: {title}\n---\nText\n");
@@ -370,19 +462,20 @@ async fn variants_are_published_with_their_pieces_and_drafts_of_variants_are_not
         write(&folder.join("a.it.md"), "---\ntitle: Draft\ndraft: true\n---\nText\n");
         assert_eq!(
             import(&store, &program, by_url, &flags),
-            "1 imported, 3 updated, 0 unchanged, 0 with conflicts, 0 with problems"
+            "1 imported, 2 updated, 0 unchanged, 0 with conflicts, 0 with problems"
         );
         assert_eq!((shown("de").await, shown("fr").await), (json!("Ah"), json!("Aa")));
-        assert_eq!(shown("it").await, json!("A"));
-        assert_eq!(states(&program, &group).await, with_states(&[("A", "changed")]));
-        // The draft is pending, so that later changes are not published.
+        assert_eq!(states(&program, &group).await, with_states(&[("A", "published")]));
         write(&folder.join("a.de.md"), source("Ah!"));
         write(&folder.join("a.fr.md"), source("Aa!"));
+        write(&folder.join("a.it.md"), source("Ai"));
         assert_eq!(
             import(&store, &program, by_url, &flags),
-            "0 imported, 2 updated, 2 unchanged, 0 with conflicts, 0 with problems"
+            "0 imported, 3 updated, 1 unchanged, 0 with conflicts, 0 with problems"
         );
-        assert_eq!((shown("de").await, shown("it").await), (json!("Ah"), json!("A")));
+        assert_eq!((shown("de").await, shown("fr").await), (json!("Ah!"), json!("Aa!")));
+        assert_eq!(shown("it").await, json!("Ai"));
+        assert_eq!(states(&program, &group).await, with_states(&[("A", "published")]));
     }
 }
 
@@ -407,10 +500,14 @@ async fn an_import_without_the_permission_to_publish_is_continued_by_the_next_on
     }
     let group = program.group().await;
     assert_eq!(states(&program, &group).await, with_states(&[("A", "draft")]));
-    assert_eq!(
-        import(&store, &program, true, &[]),
-        "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems"
-    );
+    let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
+    assert_eq!(import(&store, &program, true, &[]), same);
+    assert_eq!(states(&program, &group).await, with_states(&[("A", "published")]));
+    // The change of a published piece is interrupted before its publication.
+    write(&folder.join("a.md"), "---\ntitle: A\n---\nChanged\n");
+    assert!(!run(&mut command).status.success());
+    assert_eq!(states(&program, &group).await, with_states(&[("A", "changed")]));
+    assert_eq!(import(&store, &program, true, &[]), same);
     assert_eq!(states(&program, &group).await, with_states(&[("A", "published")]));
 }
 

@@ -262,15 +262,14 @@ impl ApiClient {
         self.with_retries(|| self.request_if(Method::GET, path, None, None, None)).await
     }
 
-    /// Updates a resource if its entity tag is still `version`.
+    /// Updates a resource if its entity tag is still `version`. Returns the new entity tag as well.
     pub(super) async fn put_if<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
         version: Option<&str>,
-    ) -> Result<T, WriteFailure> {
-        let put = || self.request_if(Method::PUT, path, Some(body), None, version);
-        self.with_retries(put).await.map(|(answer, _)| answer)
+    ) -> Result<(T, String), WriteFailure> {
+        self.with_retries(|| self.request_if(Method::PUT, path, Some(body), None, version)).await
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, WriteFailure> {
@@ -283,8 +282,19 @@ impl ApiClient {
         path: &str,
         body: &Value,
     ) -> Result<T, WriteFailure> {
+        self.post_if(path, body, None).await
+    }
+
+    /// Sends a POST request with an idempotency key, and with an `If-Match` precondition.
+    pub(super) async fn post_if<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+        version: Option<&str>,
+    ) -> Result<T, WriteFailure> {
         let key = format!("import-{:032x}", self.environment.new_id());
-        self.with_retries(|| self.request(Method::POST, path, Some(body), Some(&key))).await
+        let post = || self.request_if(Method::POST, path, Some(body), Some(&key), version);
+        self.with_retries(post).await.map(|(answer, _)| answer)
     }
 
     pub(super) async fn put<T: DeserializeOwned>(
@@ -292,7 +302,7 @@ impl ApiClient {
         path: &str,
         body: &Value,
     ) -> Result<T, WriteFailure> {
-        self.put_if(path, body, None).await
+        self.put_if(path, body, None).await.map(|(answer, _)| answer)
     }
 
     /// Reads all pages of a list.

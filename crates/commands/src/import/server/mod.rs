@@ -18,9 +18,10 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::destination::{
-    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, PublicationChange,
-    Task, WriteFailure, WriteResult,
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+    WriteResult,
 };
+use super::publication::{PiecePublication, PublicationChange};
 use super::raw::ContentForm;
 use crate::group_path;
 use client::{ApiClient, CONCURRENCY};
@@ -121,15 +122,17 @@ impl ServerDestination {
         one: &PreparedDocument,
         id: ContentPieceId,
         version: Option<&str>,
-    ) -> anyhow::Result<WriteResult> {
+    ) -> anyhow::Result<(WriteResult, Option<String>)> {
         let mut body = self.fields(one);
         body["id"] = id.to_string().into();
         if let Some(variant) = &one.variant {
             body["variant"] = variant.as_str().into();
         }
         match self.api.put_if::<IgnoredAny>("/content-pieces", &body, version).await {
-            Ok(_) => Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated }),
-            Err(failure) => write_result_of(failure),
+            Ok((_, version)) => {
+                Ok((WriteResult { id: Some(id), outcome: ImportOutcome::Updated }, Some(version)))
+            }
+            Err(failure) => Ok((write_result_of(failure)?, None)),
         }
     }
 
@@ -138,57 +141,67 @@ impl ServerDestination {
     async fn change_publication(
         &self,
         written: WriteResult,
-        change: PublicationChange,
+        one: &PreparedDocument,
+        version: Option<String>,
     ) -> anyhow::Result<WriteResult> {
-        let Some(id) = written.id.filter(|_| written.outcome != ImportOutcome::Conflict) else {
+        let is_conflict = written.outcome == ImportOutcome::Conflict;
+        let id = written.id.filter(|_| !is_conflict || one.is_withdrawn());
+        let Some(id) = id.filter(|_| one.publication != PublicationChange::NONE) else {
             return Ok(written);
         };
-        let mut body = json!({"id": id.to_string()});
-        let changed = match change {
-            PublicationChange::Keep | PublicationChange::Withhold => return Ok(written),
-            PublicationChange::Publish => self.publish(&body).await,
-            PublicationChange::Schedule(at) => {
-                body["at"] = at.to_string().into();
-                self.publish(&body).await
-            }
-            PublicationChange::Unpublish => {
-                let cancellation = json!({"id": id.to_string(), "at": null});
-                let cancelled = self.publish(&cancellation).await;
-                match cancelled {
-                    Ok(()) => self.api.post("/content-pieces/unpublish", &body).await.map(ignore),
-                    failed => failed,
-                }
-            }
-        };
-        match changed {
+        match self.send_publication(id, one.publication, version.as_deref()).await {
             Ok(()) => Ok(written),
-            Err(failure) => write_result_of(failure).context(
-                "a piece could not be published: the token needs publishing:write, unless \
-                 --no-publish is given",
-            ),
+            Err(WriteFailure::Rejected(problem)) => {
+                Ok(WriteResult { outcome: ImportOutcome::Rejected(problem), ..written })
+            }
+            Err(WriteFailure::Conflict) => {
+                Ok(WriteResult { outcome: ImportOutcome::Conflict, ..written })
+            }
+            Err(WriteFailure::Failed(error)) => {
+                Err(error.context(format!("{id} could not be published (see --no-publish)")))
+            }
         }
     }
 
-    async fn publish(&self, body: &Value) -> Result<(), WriteFailure> {
-        self.api.post("/content-pieces/publish", body).await.map(ignore)
+    async fn send_publication(
+        &self,
+        id: ContentPieceId,
+        change: PublicationChange,
+        version: Option<&str>,
+    ) -> Result<(), WriteFailure> {
+        let id = id.to_string();
+        let post = async |path: &str, body: Value| {
+            self.api.post_if::<IgnoredAny>(path, &body, version).await.map(drop)
+        };
+        if let Some(at) = change.schedule {
+            let at = at.map(|at| at.to_string());
+            post("/content-pieces/publish", json!({"id": id, "at": at})).await?;
+        }
+        if change.unpublish {
+            post("/content-pieces/unpublish", json!({"id": id})).await?;
+        }
+        if change.publish {
+            post("/content-pieces/publish", json!({"id": id})).await?;
+        }
+        Ok(())
     }
 
     /// Notes the sources of the written documents.
-    async fn note(
+    async fn note_written(
         &self,
         documents: &[PreparedDocument],
         written: &[WriteResult],
     ) -> anyhow::Result<()> {
-        let source = |(one, written): (&PreparedDocument, &WriteResult)| {
-            let id = written.id.filter(|_| written.outcome != ImportOutcome::Conflict)?;
-            Some(json!({
-                "contentPieceId": id.to_string(),
-                "variant": one.variant.as_ref().map(VariantKey::as_str),
-                "sourceHash": one.source.source_hash.as_str(),
-                "importedHash": one.source.imported_hash.as_str(),
-            }))
+        let source = |(one, written): (&PreparedDocument, &WriteResult)| match written.outcome {
+            ImportOutcome::Created | ImportOutcome::Updated | ImportOutcome::Unchanged => {
+                Some(source_body(written.id?, one, &one.source))
+            }
+            ImportOutcome::Conflict | ImportOutcome::Rejected(_) => None,
         };
-        let sources: Vec<Value> = documents.iter().zip(written).filter_map(source).collect();
+        self.note(documents.iter().zip(written).filter_map(source).collect()).await
+    }
+
+    async fn note(&self, sources: Vec<Value>) -> anyhow::Result<()> {
         if sources.is_empty() {
             return Ok(());
         }
@@ -210,13 +223,12 @@ impl ServerDestination {
         let Some((piece, version)) = self.read_piece(id, None).await? else { return Ok(None) };
         let hash = piece.hash();
         let RemotePublication { state, publish_at } = piece.publication;
-        let is_scheduled = publish_at.is_some();
+        let publication = PiecePublication { state, publish_at };
         let current = |cover_width, hash, version, equals_piece| CurrentPiece {
             hash,
             cover_width,
             version,
-            state,
-            is_scheduled,
+            publication,
             equals_piece,
         };
         let Some(variant) = variant else {
@@ -269,7 +281,14 @@ impl ServerDestination {
     }
 }
 
-fn ignore(_: IgnoredAny) {}
+fn source_body(id: ContentPieceId, one: &PreparedDocument, source: &ImportSource) -> Value {
+    json!({
+        "contentPieceId": id.to_string(),
+        "variant": one.variant.as_ref().map(VariantKey::as_str),
+        "sourceHash": source.source_hash.as_str(),
+        "importedHash": source.imported_hash.as_str(),
+    })
+}
 
 /// Returns the result of a document that was not written. Fails if no further document could be
 /// written either.
@@ -375,15 +394,14 @@ impl Destination for ServerDestination {
 
     async fn group(
         &self,
-        parent: Option<ContentGroupId>,
+        parent: ContentGroupId,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, WriteFailure> {
-        let children = self.list_children(parent).await?;
+        let children = self.list_children(Some(parent)).await?;
         if let Some(found) = children.into_iter().find(|child| child.name == name.as_str()) {
             return Ok(found.id);
         }
-        let parent = parent.map(|parent| parent.to_string());
-        let body = json!({"name": name.as_str(), "ancestor": parent});
+        let body = json!({"name": name.as_str(), "ancestor": parent.to_string()});
         Ok(self.api.post::<CreatedResource<ContentGroupId>>("/content-groups", &body).await?.id)
     }
 
@@ -400,38 +418,47 @@ impl Destination for ServerDestination {
         self.create_missing_tags(changes.flat_map(|one| &one.labels)).await.map_err(fatal_error)?;
         let this = &*self;
         let (mut places, mut new, mut updates) = (Vec::new(), Vec::new(), Vec::new());
-        let mut done: Vec<(usize, WriteResult)> = Vec::with_capacity(documents.len());
+        let mut done: Vec<(usize, WriteResult, Option<String>)> =
+            Vec::with_capacity(documents.len());
         for (place, one) in documents.iter().enumerate() {
+            let unwritten = |id, outcome| WriteResult { id: Some(id), outcome };
             match &one.task {
                 Task::Create { group, members } => {
                     places.push(place);
                     new.push((one, this.new_piece(one, *group, members)));
                 }
-                Task::Update { id, version } => updates.push((place, one, id, version)),
-                Task::Record { id } => {
-                    done.push((
-                        place,
-                        WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged },
-                    ));
+                Task::Update { id, version } => updates.push((place, one, *id, version)),
+                Task::Record { id, version } => {
+                    let written = unwritten(*id, ImportOutcome::Unchanged);
+                    done.push((place, written, Some(version.clone())));
+                }
+                Task::Withdraw { id } => {
+                    done.push((place, unwritten(*id, ImportOutcome::Conflict), None));
                 }
             }
         }
+        let pending = updates.iter().filter_map(|(_, one, id, _)| {
+            one.pending.as_ref().map(|source| source_body(*id, one, source))
+        });
+        this.note(pending.collect()).await?;
         let updates = updates.into_iter().map(async |(place, one, id, version)| {
-            let written = this.update(one, *id, version.as_deref()).await?;
-            Ok::<_, anyhow::Error>((place, written))
+            let (written, version) = this.update(one, id, version.as_deref()).await?;
+            Ok::<_, anyhow::Error>((place, written, version))
         });
         let updates = stream::iter(updates).buffer_unordered(CONCURRENCY);
         done.extend(updates.try_collect::<Vec<_>>().await?);
         if !new.is_empty() {
-            done.extend(places.into_iter().zip(this.create(&new).await?));
+            let created = this.create(&new).await?;
+            done.extend(places.into_iter().zip(created).map(|(at, written)| (at, written, None)));
         }
-        done.sort_unstable_by_key(|(place, _)| *place);
-        let publications = done.into_iter().zip(&documents).map(async |((_, written), one)| {
-            this.change_publication(written, one.publication).await
+        done.sort_unstable_by_key(|(place, ..)| *place);
+        let publications = done.into_iter().zip(&documents);
+        let publications = publications.map(async |((_, written, version), one)| {
+            this.change_publication(written, one, version).await
         });
         let publications = stream::iter(publications).buffered(CONCURRENCY);
         let written: Vec<_> = publications.try_collect().await?;
-        this.note(&documents, &written).await?;
+        this.note_written(&documents, &written).await?;
         Ok(written)
     }
 

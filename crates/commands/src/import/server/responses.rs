@@ -3,7 +3,7 @@
 use galley_domain::import_source::SourceHash;
 use galley_domain::publication::PublicationState;
 use galley_domain::variant::VariantKey;
-use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
+use galley_domain::{ContentGroupId, ContentPieceId, TagId, Timestamp, WorkspaceMemberId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -66,7 +66,15 @@ pub(super) struct RemotePiece {
 pub(super) struct RemotePublication {
     #[serde(deserialize_with = "publication_state")]
     pub(super) state: PublicationState,
-    pub(super) publish_at: Option<String>,
+    #[serde(deserialize_with = "optional_time")]
+    pub(super) publish_at: Option<Timestamp>,
+}
+
+fn optional_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| Timestamp::parse_iso8601(&text)).transpose().map_err(D::Error::custom)
 }
 
 fn publication_state<'de, D: Deserializer<'de>>(

@@ -106,7 +106,8 @@ impl WorkspaceModel<'_> {
         self.record_event("contentPieceUnpublished", &id, None, path);
     }
 
-    /// Schedules the publication of a piece after some minutes or cancels it, and schedules its end.
+    /// Schedules the publication of a piece after some minutes or cancels it, and schedules its
+    /// end.
     pub(super) async fn schedule(
         &mut self,
         piece: Choice,
