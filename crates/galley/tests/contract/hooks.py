@@ -183,7 +183,7 @@ meet(get("/workspace").text)
 # --- 3. What a document can't say -----------------------------------------------------------------------------------
 
 # The paths whose parameter `fields` selects fields of the response.
-SELECTABLE = {"/content-pieces", "/content-pieces/list"}
+SELECTABLE = {"/content-pieces", "/content-pieces/list", "/content-pieces/revision"}
 
 # Whether something is there, or may be, depends on what was done before.
 STATE = {"unknown_reference", "circle", "invalid_cursor"}
@@ -213,9 +213,11 @@ def is_inexpressible(case, issue):
         # A view that differs from the present one.
         or (case.path == "/webhooks" and path == ["view"] and code == "immutable_field")
         # A link to an id that is null in the response.
-        or (case.method.upper() == "GET" and code == "required" and path == ["id"] and not query.get("id"))
+        or (case.method.upper() in ("GET", "DELETE") and code == "required" and path == ["id"] and not query.get("id"))
         # A document that is itself a JSON Schema.
         or (path[:1] == ["customDataSchema"] and code in ("invalid_schema", "recursive_schema", "schema_too_complex", "unsupported"))
+        # A placeholder in the host of a template, and a host that is no name.
+        or (path == ["previewUrl"] and code == "invalid_url")
         # The present.
         or (code == "invalid_date" and message.endswith("must be in the future"))
         # A length in bytes.
