@@ -36,7 +36,7 @@ static DROPPED: LazyLock<UnboundedSender<(String, String)>> = LazyLock::new(|| {
     let (sender, receiver) = unbounded_channel();
     thread::spawn(|| {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("the system has room for a runtime").block_on(drop_databases(receiver));
+        runtime.expect("the runtime starts").block_on(drop_databases(receiver));
     });
     sender
 });
@@ -58,7 +58,7 @@ pub(crate) struct TestFiles {
 
 impl TestFiles {
     fn new(database: Option<PostgresDatabase>) -> Arc<Self> {
-        let directory = tempfile::tempdir().expect("the system has room for a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory is created");
         Arc::new(Self { directory, _database: database })
     }
 }

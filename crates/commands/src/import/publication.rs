@@ -124,9 +124,8 @@ pub(super) fn follow(
 ) -> PublicationChange {
     use {PublicationState as Is, Recorded as Was, RecordedState as State};
     match (source, piece.state, recorded) {
-        (SourceState::Published, Is::Published, _) => PublicationChange::PUBLISH,
-        (SourceState::Published, Is::Changed, Was::State(State::Pending)) if is_own => {
-            PublicationChange::PUBLISH
+        (SourceState::Published, Is::Published | Is::Changed, _) => {
+            follow_piece(source, piece, recorded, is_own)
         }
         (
             SourceState::Published,

@@ -7,16 +7,27 @@ use serde_json::{Value, json};
 use crate::import::{last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, stdout, write};
 
-/// Imports a folder directly or through the server.
+/// Imports a folder directly or through the server. Returns the summary.
 fn import(store: &TestStore, program: &Program, by_url: bool, more: &[&str]) -> String {
+    import_from("blog", store, program, by_url, more).0
+}
+
+/// Imports a file or folder of the test's directory. Returns the summary and the report.
+fn import_from(
+    source: &str,
+    store: &TestStore,
+    program: &Program,
+    by_url: bool,
+    more: &[&str],
+) -> (String, String) {
     let mut command = galley(store);
-    command.arg("import").arg(store.directory().join("blog")).args(more);
+    command.arg("import").arg(store.directory().join(source)).args(more);
     if by_url {
         command.args(["--url", &program.url, "--token", &init_token()]);
     }
     let output = run(&mut command);
     assert!(output.status.success(), "{output:?}");
-    summary(&output)
+    (summary(&output), stdout(&output))
 }
 
 async fn titled(program: &Program) -> Vec<(String, String)> {
@@ -245,14 +256,8 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
         let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
         let import = |text: String, more: &[&str]| {
             write(&file, text);
-            let mut command = galley(&store);
-            command.arg("import").arg(&file).args(["--group", &group]).args(more);
-            if by_url {
-                command.args(["--url", &program.url, "--token", &init_token()]);
-            }
-            let output = run(command.arg("--report").arg(&report));
-            assert!(output.status.success(), "{output:?}");
-            (summary(&output), stdout(&output))
+            let flags = ["--group", &group, "--report", report.to_str().unwrap()];
+            import_from("diary.xml", &store, &program, by_url, &[&flags, more].concat())
         };
         let counts = |counts: &str| format!("{counts}, 0 with conflicts, 0 with problems");
         let new = counts("6 imported, 0 updated, 0 unchanged");
@@ -379,16 +384,7 @@ async fn changes_made_in_galley_are_not_published_and_withdrawn_sources_are_not_
     let scheduled = "publishDate: 2199-05-06\n";
     for by_url in [false, true] {
         let group = new_group(&program, if by_url { "By URL" } else { "Direct" }).await;
-        let import = || {
-            let mut command = galley(&store);
-            command.arg("import").arg(&folder).args(["--group", &group]);
-            if by_url {
-                command.args(["--url", &program.url, "--token", &init_token()]);
-            }
-            let output = run(&mut command);
-            assert!(output.status.success(), "{output:?}");
-            (summary(&output), stdout(&output))
-        };
+        let import = || import_from("blog", &store, &program, by_url, &["--group", &group]);
         let edit = async |title: &str, change: Value| {
             let pieces = program.pieces(&format!("contentGroupId={group}")).await;
             let piece = pieces.iter().find(|piece| piece["title"] == title).unwrap();
