@@ -135,7 +135,10 @@ impl WorkspaceModel<'_> {
         self.pieces.retain(|piece| !under.contains(&piece.group));
         self.groups.retain(|group| !under.contains(&group.id));
         for webhook in &mut self.webhooks {
-            webhook.enabled &= !webhook.group.as_ref().is_some_and(|group| under.contains(group));
+            if webhook.enabled && webhook.group.as_ref().is_some_and(|group| under.contains(group))
+            {
+                (webhook.enabled, webhook.lost_group) = (false, true);
+            }
         }
         self.deleted.push(id.to_owned());
         Ok(())

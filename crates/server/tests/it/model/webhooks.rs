@@ -51,8 +51,15 @@ impl WorkspaceModel<'_> {
         if right {
             let id = text(&made["id"]);
             let group = group.filter(|_| events.iter().any(|event| is_of_groups(event)));
-            let (enabled, gets) = (true, Vec::new());
-            self.webhooks.push(WebhookModel { id, events, group, is_published, enabled, gets });
+            self.webhooks.push(WebhookModel {
+                id,
+                events,
+                group,
+                is_published,
+                enabled: true,
+                lost_group: false,
+                gets: Vec::new(),
+            });
         }
         Ok(())
     }
@@ -70,6 +77,7 @@ impl WorkspaceModel<'_> {
             self.put("/webhooks", &body, if found.is_some() { 204 } else { 404 }).await?;
             if let Some(at) = found {
                 self.webhooks[at].enabled = enabled;
+                self.webhooks[at].lost_group &= !enabled;
             }
         }
         Ok(())

@@ -95,6 +95,8 @@ pub(super) struct WebhookModel {
     /// True if it has the published view.
     pub(super) is_published: bool,
     pub(super) enabled: bool,
+    /// True if its group was deleted while it was enabled.
+    pub(super) lost_group: bool,
     /// The sequence numbers of the events that it receives.
     pub(super) gets: Vec<i64>,
 }
@@ -314,6 +316,8 @@ impl<'s> WorkspaceModel<'s> {
         for webhook in &mut self.webhooks {
             let seen = new.seen(webhook.group.as_deref());
             let seen = seen.filter(|_| !is_of_piece || webhook.is_published == new.is_published);
+            // The deletion of its group ends the other events, too.
+            let seen = seen.filter(|_| is_of_groups(new.event) || !webhook.lost_group);
             if seen.is_some_and(|seen| webhook.events.contains(&seen)) {
                 webhook.gets.push(number);
             }
