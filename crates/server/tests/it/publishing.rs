@@ -180,6 +180,59 @@ async fn a_site_sees_what_is_published_and_nothing_else(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn a_post_from_its_draft_to_its_restoration_as_a_site_sees_it(store: TestStore) {
+    let service = start(store).await;
+    let mut site = Site::of(&service).await;
+    let mut new = service.piece("post");
+    (new["title"], new["content"]) = (json!("First"), json!("<p>One line.</p>"));
+    let id = service.create("/content-pieces", &new).await;
+    site.sees(&[]).await;
+    publish(&service, &json!({"id": id})).await;
+    site.sees(&[("Added", "First")]).await;
+
+    let edit = json!({"id": id, "title": "Second", "content": "<p>One longer line.</p>"});
+    update(&service, &edit).await;
+    site.sees(&[]).await;
+    let path = format!("/content-pieces?id={id}&content=true&contentFormat=html");
+    let preview = service.post("/content-pieces/preview", &json!({"id": id})).await;
+    let preview = preview.body["token"].as_str().unwrap();
+    let draft = service.send_as(preview, Method::GET, &path, None).await.body;
+    assert_eq!(
+        (&draft["title"], &draft["content"]),
+        (&json!("Second"), &json!("<p>One longer line.</p>"))
+    );
+    assert_eq!(site.get(&path).await.body["content"], "<p>One line.</p>");
+
+    let at = service.environment.now().later(Duration::from_hours(1)).to_string();
+    publish(&service, &json!({"id": id, "at": at})).await;
+    site.sees(&[]).await;
+    service.advance_clock(Duration::from_hours(1));
+    wait_for(&service, &id, "state", "published").await;
+    site.sees(&[("Updated", "Second")]).await;
+    assert_eq!(site.get(&path).await.body["content"], "<p>One longer line.</p>");
+
+    let revisions = revision_ids(&service, &id).await;
+    let query = format!("id={id}&from={}&to={}&format=html", revisions[0], revisions[1]);
+    let diff = service.get(&format!("/content-pieces/diff?{query}")).await.body;
+    let shown = diff["diff"].to_string();
+    assert!(shown.contains("<ins>") && shown.contains("longer"), "{shown}");
+    let restored = json!({"id": id, "revision": revisions[0]});
+    assert_eq!(service.post("/content-pieces/restore", &restored).await.status, 204);
+    assert_eq!(publication(&service, &id).await["state"], "changed");
+    site.sees(&[]).await;
+    publish(&service, &json!({"id": id})).await;
+    site.sees(&[("Updated", "First")]).await;
+    assert_eq!(site.get(&path).await.body["content"], "<p>One line.</p>");
+
+    assert_eq!(service.delete(&format!("/content-pieces?id={id}")).await.status, 204);
+    site.sees(&[("Removed", "First")]).await;
+    let undeleted = service.post("/content-pieces/undelete", &json!({"id": id})).await;
+    assert_eq!(undeleted.status, 204, "{}", undeleted.body);
+    site.sees(&[("Added", "First")]).await;
+    assert_eq!(site.titles("").await, ["First"]);
+}
+
+#[on_both_engines]
 async fn variants_tags_and_filters_are_those_of_the_published_revision(store: TestStore) {
     let service = start(store).await;
     let mut site = Site::of(&service).await;
