@@ -1,6 +1,6 @@
 //! The JSON representation of the author of a change.
 
-use galley_domain::{Actor, TokenId, WorkspaceMemberId};
+use galley_domain::{Actor, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,14 +12,15 @@ use crate::schemas;
 #[schema(as = Actor)]
 #[serde(rename_all = "camelCase")]
 pub struct ActorBody<'a> {
-    /// `token`: a request with an access token. `system`: the server, or the operator by a command.
+    /// `member`: a member who is signed in. `token`: a request with an access token. `system`: the
+    /// server, or the operator by a command.
     #[serde(rename = "type")]
     #[schema(value_type = ActorType)]
     kind: ActorType,
-    /// The token. It may have been revoked. Null for `system`.
-    #[schema(value_type = Option<schemas::TokenId>)]
-    id: Option<TokenId>,
-    /// The member to whom the token belonged. Null for `system`.
+    /// The token, which may have been revoked, or the member. Null for `system`.
+    #[schema(value_type = Option<schemas::ActorId>)]
+    id: Option<String>,
+    /// The member, or the one to whom the token belonged. Null for `system`.
     #[schema(value_type = Option<schemas::WorkspaceMemberId>)]
     member_id: Option<WorkspaceMemberId>,
     /// The full name of the member. Null for `system`, for a former member, and without the
@@ -32,6 +33,7 @@ pub struct ActorBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum ActorType {
+    Member,
     Token,
     System,
 }
@@ -43,7 +45,12 @@ impl<'a> ActorBody<'a> {
         let name = user.map(|user| user.full_name.as_str());
         match actor {
             Actor::Token { token, member } => {
-                Self { kind: ActorType::Token, id: Some(token), member_id: Some(member), name }
+                let id = Some(token.to_string());
+                Self { kind: ActorType::Token, id, member_id: Some(member), name }
+            }
+            Actor::Member(member) => {
+                let id = Some(member.to_string());
+                Self { kind: ActorType::Member, id, member_id: Some(member), name }
             }
             Actor::System => {
                 Self { kind: ActorType::System, id: None, member_id: None, name: None }

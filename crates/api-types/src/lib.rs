@@ -20,6 +20,7 @@ pub mod revision_diff;
 pub mod role;
 pub mod sample_events;
 pub mod schemas;
+pub mod session;
 pub mod tag;
 pub mod token;
 pub mod trash;

@@ -45,8 +45,23 @@ ids! {
     EventId = "evt_", "an event";
     DeliveryId = "dlv_", "the delivery of an event to a webhook";
     TokenId = "tok_", "a token";
+    SessionId = "ses_", "a session";
     AuditEntryId = "aud_", "an entry of the audit log";
 }
+
+/// The identifier of an author.
+pub struct ActorId;
+
+impl PartialSchema for ActorId {
+    fn schema() -> RefOr<Schema> {
+        text("The identifier of a token or of a workspace member.")
+            .pattern(Some("^(tok|wm)_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"))
+            .examples([json!(format!("tok_{DIGITS}"))])
+            .into()
+    }
+}
+
+impl ToSchema for ActorId {}
 
 /// The identifier of an entry of the trash.
 pub struct TrashedId;
@@ -220,6 +235,8 @@ words! {
         galley_domain::publication::PublicationState::ALL.iter().map(|state| state.as_str());
     AuditAction = "The kind of a change: the kind of the resource, and a verb.", "contentPiece.update",
         galley_domain::audit::AuditAction::ALL.iter().map(|action| action.as_str());
+    SignInMethod = "The method of a sign-in.", "mail",
+        galley_domain::session::SignInMethod::ALL.iter().map(|method| method.as_str());
     BaseType = "The base type of a role.", "viewer", ["admin", "viewer"];
     DisabledReason = "The reason why a webhook is disabled.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());

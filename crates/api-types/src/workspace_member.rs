@@ -237,3 +237,26 @@ body! {
         logo: optional WebReference = "https://example.org/logo.png",
     }
 }
+
+body! {
+    /// An invite for which a link is created.
+    new InviteToLink of WorkspaceMemberId {}
+}
+
+body! {
+    /// An invite whose mail is sent again.
+    new InviteToResend of WorkspaceMemberId {}
+}
+
+/// A link of an invite.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = InviteLink)]
+#[serde(rename_all = "camelCase")]
+pub struct InviteLinkBody<'a> {
+    /// The address of the page on which the invite is accepted. It is shown once.
+    #[schema(example = "https://galley.example.org/invite?code=kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4")]
+    pub url: &'a str,
+    /// The expiry time.
+    #[schema(value_type = schemas::Time)]
+    pub expires_at: Timestamp,
+}

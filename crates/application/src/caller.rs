@@ -6,7 +6,7 @@ use std::sync::Arc;
 use galley_domain::audit::{AuditAction, RequestOrigin};
 use galley_domain::trash::Deletion;
 use galley_domain::{Permission, WorkspaceId};
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 use galley_storage::{Tx, WriteKey, WriteTx};
 
 use crate::audit::{self, AuditChanges};

@@ -11,6 +11,7 @@ use galley_delivery::{Resolve, SystemResolver};
 use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
+use galley_domain::session::SignInCode;
 use galley_storage::{Database, Error as StorageError};
 use parking_lot::Mutex;
 
@@ -155,6 +156,11 @@ impl Environment {
     /// Returns an unguessable text of 256 random bits, such as the code of an invite.
     pub fn new_code(&self) -> String {
         URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+    }
+
+    /// Returns a new code that a person types to sign in.
+    pub fn new_sign_in_code(&self) -> SignInCode {
+        SignInCode::from_random(rand::random())
     }
 
     /// Returns a new access token.

@@ -7,11 +7,11 @@ use galley_domain::delivery::RETENTION;
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::{
     Database, Error as StorageError, Tx, WriteTx, delivery_queue, event_tickets, events,
-    idempotency, mails, preview_tokens, workspaces,
+    idempotency, mails, preview_tokens, sessions, sign_ins, workspaces,
 };
 
 use crate::environment::Environment;
-use crate::operations::{audit, content_pieces, scheduled_publishing, trash};
+use crate::operations::{audit, content_pieces, scheduled_publishing, sign_in, trash};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -194,6 +194,15 @@ async fn delete_expired_tickets(
         preview_tokens::delete_expired(tx, now, ROWS_PER_TRANSACTION).await
     };
     while database.write("preview_tokens.delete_expired", delete).await? > 0 {}
+    let delete =
+        async move |tx: &WriteTx<'_>| sessions::delete_expired(tx, now, ROWS_PER_TRANSACTION).await;
+    while database.write("sessions.delete_expired", delete).await? > 0 {}
+    // The requests of the last hour count for the limits of their addresses.
+    let before = now.earlier(sign_in::LIMIT_PERIOD);
+    let delete = async move |tx: &WriteTx<'_>| {
+        sign_ins::delete_expired(tx, before, ROWS_PER_TRANSACTION).await
+    };
+    while database.write("sign_ins.delete_expired", delete).await? > 0 {}
     Ok(())
 }
 

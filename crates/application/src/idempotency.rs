@@ -4,8 +4,8 @@
 //! neither.
 
 use galley_domain::Timestamp;
+use galley_storage::authentication::Authentication;
 use galley_storage::idempotency::RETENTION_MS;
-use galley_storage::tokens::Authentication;
 use galley_storage::{Error as StorageError, WriteKey, WriteTx, idempotency};
 use serde::{Deserialize, Serialize};
 
@@ -152,13 +152,14 @@ where
     let IdempotentRequest { key, path, body } = request;
     let fingerprint = || caller.service().key().fingerprint(&[path.as_bytes(), &body]);
     let request = key.map(|key| KeyedRequest { key, hash: fingerprint() });
-    let token = caller.token().token;
-    let key = request.as_ref().map(|request| WriteKey::of(("idempotency", token, &request.key)));
+    let credential = caller.token().credential;
+    let key =
+        request.as_ref().map(|request| WriteKey::of(("idempotency", credential, &request.key)));
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
         let Some(request) = &request else { return Ok(respond.build(&operation(tx).await?)) };
         let token = own.token();
-        let (workspace, token_id) = (token.workspace, token.token);
+        let (workspace, credential) = (token.workspace, token.credential);
         // In a shared transaction, the claim comes after the operation. So a rejection has changed
         // nothing, and affects no other write. A write with a known key runs alone.
         let claims_first = !tx.is_shared();
@@ -166,7 +167,7 @@ where
             if let Some(stored) = claim(tx, &own, request).await? {
                 return Ok(CreatedResponse { is_replayed: true, ..stored });
             }
-        } else if idempotency::find(tx, workspace, token_id, &request.key).await?.is_some() {
+        } else if idempotency::find(tx, workspace, credential, &request.key).await?.is_some() {
             return Err(StorageError::Conflict.into());
         }
         let response = respond.build(&operation(tx).await?);
@@ -180,7 +181,7 @@ where
                 hides_emails: Scope::of_token(token).hides_emails,
             };
             let text = serde_json::to_string(&stored).expect("texts are JSON");
-            idempotency::store_response(tx, workspace, token_id, &request.key, &text).await?;
+            idempotency::store_response(tx, workspace, credential, &request.key, &text).await?;
         }
         Ok(response)
     };
@@ -196,12 +197,12 @@ async fn claim(
 ) -> Result<Option<CreatedResponse>, Error> {
     let now = caller.environment().now();
     let actor = caller.token();
-    let (workspace, token, key) = (actor.workspace, actor.token, request.key.as_str());
+    let (workspace, credential, key) = (actor.workspace, actor.credential, request.key.as_str());
     let since = Timestamp::from_ms(now.ms() - RETENTION_MS);
-    if idempotency::claim(tx, workspace, token, key, &request.hash, now, since).await? {
+    if idempotency::claim(tx, workspace, credential, key, &request.hash, now, since).await? {
         return Ok(None);
     }
-    let stored = idempotency::find(tx, workspace, token, key).await?;
+    let stored = idempotency::find(tx, workspace, credential, key).await?;
     let stored = stored.ok_or(StorageError::Conflict)?;
     if stored.request_hash != request.hash {
         let detail = "the key was used with another path or body before: use a new key";

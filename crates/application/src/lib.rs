@@ -8,6 +8,7 @@
 mod audit;
 mod caller;
 pub mod content_input;
+mod credential_use;
 pub mod custom_data_schema;
 pub mod default_limits;
 pub mod dry_run;
@@ -28,10 +29,10 @@ mod scope;
 pub mod secrets;
 mod service;
 mod staleness;
-mod token_use;
 pub mod webhook_worker;
 
 pub use caller::Caller;
+pub use credential_use::CredentialUse;
 pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
 pub use error::Error;
 pub use galley_storage::IdPage;
@@ -43,4 +44,3 @@ pub use rejection::{Reason, Rejection};
 pub use scope::Scope;
 pub use service::{Service, ServiceSettings};
 pub use staleness::StalenessBound;
-pub use token_use::TokenUse;

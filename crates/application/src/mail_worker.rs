@@ -18,6 +18,7 @@ use galley_storage::{Error as StorageError, Tx, WriteTx};
 
 use crate::operations::deliveries::{DISABLED_MAIL, DisabledMail};
 use crate::operations::members::{INVITE_MAIL, InviteMail, mail_aad};
+use crate::operations::sign_in::{SIGN_IN_MAIL, SignInMail};
 use crate::service::Service;
 
 /// The interval between two scans of the queue. Commits don't notify the worker, as hardly any of
@@ -189,9 +190,27 @@ struct DisabledText<'a> {
     why: &'a str,
 }
 
+#[derive(Template)]
+#[template(path = "mail_sign_in.html")]
+struct SignInHtml<'a> {
+    subject: &'a str,
+    values: &'a SignInMail,
+    link: &'a str,
+    expires: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "mail_sign_in.txt")]
+struct SignInText<'a> {
+    values: &'a SignInMail,
+    link: &'a str,
+    expires: &'a str,
+}
+
 /// The content of a mail.
 enum MailContent {
     Invite(InviteMail),
+    SignIn(SignInMail),
     Disabled(DisabledMail),
 }
 
@@ -202,6 +221,7 @@ fn decrypt_content(service: &Service, leased: &LeasedMail) -> Result<MailContent
         opened.map_err(|_| SendError::Rejected("its content can't be decrypted".to_owned()))?;
     let values = match mail.kind.as_str() {
         INVITE_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Invite),
+        SIGN_IN_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::SignIn),
         DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Disabled),
         _ => None,
     };
@@ -215,13 +235,29 @@ impl MailContent {
         mailer: &Mailer,
         leased: &LeasedMail,
     ) -> Result<Option<PathBuf>, SendError> {
+        let now = service.environment().now();
+        if let Self::SignIn(says) = self
+            && says.expires_at_ms <= now.ms()
+        {
+            return Err(SendError::Rejected("its code has expired".to_owned()));
+        }
         let sent = mailer.send(&self.render(service, leased)).await;
-        let Self::Invite(says) = self else { return sent };
         // A server may quote the text of the mail that it rejects.
+        let mask =
+            |why: String| self.secrets().iter().fold(why, |why, secret| mask_secret(&why, secret));
         sent.map_err(|error| match error {
-            SendError::Rejected(why) => SendError::Rejected(mask_secret(&why, &says.code)),
-            SendError::Failed(why) => SendError::Failed(mask_secret(&why, &says.code)),
+            SendError::Rejected(why) => SendError::Rejected(mask(why)),
+            SendError::Failed(why) => SendError::Failed(mask(why)),
         })
+    }
+
+    /// Returns the secrets in the mail.
+    fn secrets(&self) -> Vec<&str> {
+        match self {
+            Self::Invite(says) => vec![&says.code],
+            Self::SignIn(says) => vec![&says.link_code, &says.code],
+            Self::Disabled(_) => Vec::new(),
+        }
     }
 
     /// Renders the mail.
@@ -235,6 +271,16 @@ impl MailContent {
                 let (link, expires) = (link.as_str(), expires.as_str());
                 let text = InviteText { values: says, link, expires }.render();
                 let html = InviteHtml { subject: &subject, values: says, link, expires }.render();
+                (subject, text, html)
+            }
+            Self::SignIn(says) => {
+                let url = service.settings().public_url.trim_end_matches('/');
+                let link = format!("{url}/sign-in/link?code={}", says.link_code);
+                let expires = Timestamp::from_ms(says.expires_at_ms).to_minute_text();
+                let subject = "Sign in to Galley".to_owned();
+                let (link, expires) = (link.as_str(), expires.as_str());
+                let text = SignInText { values: says, link, expires }.render();
+                let html = SignInHtml { subject: &subject, values: says, link, expires }.render();
                 (subject, text, html)
             }
             Self::Disabled(says) => {

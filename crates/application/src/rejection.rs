@@ -24,6 +24,20 @@ galley_domain::named_enum! {
         Circle = "circle",
         /// The request has no access token, or no valid one.
         Unauthorized = "unauthorized",
+        /// A request with a cookie comes from another site.
+        ForeignOrigin = "foreign_origin",
+        /// Sessions have no encrypted connection.
+        InsecureConnection = "insecure_connection",
+        /// The operation needs a session.
+        SessionRequired = "session_required",
+        /// The invite's address belongs to a user, who must sign in first.
+        SignInRequired = "sign_in_required",
+        /// The link was requested in another browser.
+        OtherBrowser = "other_browser",
+        /// The code is wrong.
+        WrongCode = "wrong_code",
+        /// The link or the code can no longer be used.
+        SignInEnded = "sign_in_ended",
         /// The token lacks a permission.
         InsufficientPermissions = "insufficient_permissions",
         /// The change would grant or revoke more than the token has.
@@ -81,6 +95,8 @@ galley_domain::named_enum! {
         IdempotencyKeyReused = "idempotency_key_reused",
         /// The token exceeds its rate limit.
         RateLimited = "rate_limited",
+        /// The address or the client exceeds its limit on sign-ins.
+        TooManySignIns = "too_many_sign_ins",
         /// The workspace exceeds its limit on invites.
         TooManyInvites = "too_many_invites",
         /// An internal error.

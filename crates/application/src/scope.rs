@@ -6,8 +6,8 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::revision::Origin;
 use galley_domain::role::BaseType;
-use galley_domain::{Actor, ContentGroupId, ContentPieceId, Permission, WorkspaceId};
-use galley_storage::tokens::Authentication;
+use galley_domain::{Actor, ContentGroupId, ContentPieceId, Credential, Permission, WorkspaceId};
+use galley_storage::authentication::Authentication;
 use galley_storage::webhooks::VisibleWebhooks;
 use galley_storage::{Tx, content_groups as groups};
 
@@ -72,8 +72,11 @@ impl Scope {
                 && token.content_groups.is_none()
                 && token.view == ContentView::Current
                 && token.extension.is_none(),
-            author: Actor::Token { token: token.token, member: token.member },
-            origin: Origin::Api,
+            author: token.credential.author(token.member),
+            origin: match token.credential {
+                Credential::Token(_) => Origin::Api,
+                Credential::Session(_) => Origin::Console,
+            },
             request: None,
         }
     }

@@ -55,13 +55,14 @@ fn print_entry(entry: &AuditEntry, referenced: &ReferencedResources, as_json: bo
         say!("{}", serde_json::to_string(&body).expect("entries are JSON"));
         return;
     }
+    let name = |member| {
+        let user = referenced.members.get(&member)?.user.as_ref()?;
+        Some(user.full_name.clone())
+    };
     let author = match entry.actor {
         Actor::System => "system".to_owned(),
-        Actor::Token { token, member } => {
-            let member = referenced.members.get(&member);
-            let user = member.and_then(|member| member.user.as_ref());
-            user.map_or_else(|| token.to_string(), |user| user.full_name.clone())
-        }
+        Actor::Token { token, member } => name(member).unwrap_or_else(|| token.to_string()),
+        Actor::Member(member) => name(member).unwrap_or_else(|| member.to_string()),
     };
     let address = entry.remote_address.as_deref();
     let address = address.map(|address| format!(" from {address}")).unwrap_or_default();

@@ -51,6 +51,8 @@ pub enum Command {
     /// Create, list and update workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
+    /// Print a link that signs in a member, once and within 15 minutes
+    SignIn(SignInArguments),
     /// Add and list members
     #[command(subcommand)]
     Member(MemberCommand),
@@ -79,6 +81,13 @@ pub enum Command {
     Check,
     /// Print the OpenAPI document (OpenAPI 3.1)
     Openapi,
+}
+
+#[derive(Debug, Args)]
+pub struct SignInArguments {
+    /// Sign in the member with this e-mail address
+    #[arg(long, value_name = "EMAIL")]
+    pub email: String,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod paths;
 mod private_files;
 mod progress;
 pub mod settings;
+mod sign_in;
 pub mod start;
 mod store;
 mod token;
@@ -49,6 +50,7 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Workspace(command) => done(workspace::run(settings, &command).await),
         Command::Group(command) => done(group::run(settings, &command).await),
         Command::Audit(arguments) => done(audit::run(settings, &arguments).await),
+        Command::SignIn(arguments) => done(sign_in::run(settings, &arguments).await),
         Command::Member(command) => done(member::run(settings, &command).await),
         Command::Import(arguments) => import::run(settings, &arguments).await,
         Command::Copy(arguments) => done(backups::copy(settings, &arguments).await),

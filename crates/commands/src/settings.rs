@@ -53,6 +53,10 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
     #[arg(value_parser = text())]
     public_url: Option<String>,
+    /// Let people sign in over plain http at loopback addresses only, or always
+    #[arg(long, global = true, env = "GALLEY_SIGN_IN_OVER_HTTP", value_name = "ADDRESSES")]
+    #[arg(value_parser = ["loopback", "always"], default_value = "loopback")]
+    sign_in_over_http: String,
     /// Serve /metrics on this address [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
@@ -358,6 +362,11 @@ impl Settings {
     /// Returns true if unknown query parameters are ignored.
     pub fn ignores_unknown_parameters(&self) -> bool {
         self.unknown_parameters == "ignore"
+    }
+
+    /// Returns true if people may sign in over plain http at any address.
+    pub fn allows_sign_in_over_http(&self) -> bool {
+        self.sign_in_over_http == "always"
     }
 
     /// Returns the origins whose browser scripts are allowed.

@@ -11,7 +11,7 @@ use galley_application::{DatabaseClock, Environment, SystemClock};
 use galley_storage::{Database, ProcessRole};
 
 use crate::settings::Settings;
-use crate::{check, first_start, init, key, store};
+use crate::{check, first_start, init, key, sign_in, store};
 
 /// The parts that a server needs.
 pub struct Started {
@@ -77,7 +77,15 @@ async fn create_first_workspace(
         println!("\nThe API's reference: {url}/docs");
     } else if shown {
         let token = token.reveal();
-        println!("\nWelcome to Galley. Your workspace is ready. Its access token, shown once:\n");
+        let code = sign_in::create_link(database, environment, email).await?;
+        let link = sign_in::link(&url, &code);
+        println!(
+            "\nWelcome to Galley. Your workspace is ready. Open this link to sign in; it works"
+        );
+        println!(
+            "once, for 15 minutes, and `galley sign-in --email {email}` prints another one:\n"
+        );
+        println!("  {link}\n\nThe access token for programs, shown once:\n");
         println!("  {token}\n\nTry it from another terminal:\n");
         println!("{}\n", first_start::first_request(&url, token, &made));
         println!("The API's reference: {url}/docs\n");

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{MalformedId, TokenId, WorkspaceMemberId};
 
-/// The author of a change. Its text is `system`, or the ids of the token and the member.
+/// The author of a change. Its text is `system`, the id of the member, or the ids of the token and
+/// the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// The server itself, or the operator by a command.
@@ -19,6 +20,8 @@ pub enum Actor {
         /// The member to whom the token belonged.
         member: WorkspaceMemberId,
     },
+    /// A member who is signed in.
+    Member(WorkspaceMemberId),
 }
 
 const SYSTEM: &str = "system";
@@ -28,7 +31,7 @@ impl Actor {
     pub fn member(self) -> Option<WorkspaceMemberId> {
         match self {
             Self::System => None,
-            Self::Token { member, .. } => Some(member),
+            Self::Token { member, .. } | Self::Member(member) => Some(member),
         }
     }
 }
@@ -38,6 +41,7 @@ impl fmt::Display for Actor {
         match self {
             Self::System => out.write_str(SYSTEM),
             Self::Token { token, member } => write!(out, "{token} {member}"),
+            Self::Member(member) => member.fmt(out),
         }
     }
 }
@@ -49,7 +53,9 @@ impl FromStr for Actor {
         if text == SYSTEM {
             return Ok(Self::System);
         }
-        let (token, member) = text.split_once(' ').ok_or(MalformedId)?;
+        let Some((token, member)) = text.split_once(' ') else {
+            return text.parse().map(Self::Member);
+        };
         Ok(Self::Token { token: token.parse()?, member: member.parse()? })
     }
 }
@@ -74,11 +80,12 @@ mod tests {
     #[test]
     fn an_actor_is_read_back_from_its_text() {
         let token = Actor::Token { token: TokenId::new(7), member: WorkspaceMemberId::new(8) };
-        for actor in [Actor::System, token] {
+        let member = WorkspaceMemberId::new(8);
+        for actor in [Actor::System, token, Actor::Member(member)] {
             assert_eq!(actor.to_string().parse(), Ok(actor));
         }
-        let member = WorkspaceMemberId::new(8);
-        for text in ["", "System", &member.to_string(), &format!("{member} {member}")] {
+        let bare_token = TokenId::new(7).to_string();
+        for text in ["", "System", &bare_token, &format!("{member} {member}")] {
             assert_eq!(text.parse::<Actor>(), Err(MalformedId), "{text}");
         }
     }

@@ -65,6 +65,10 @@ named_enum! {
         RoleDelete = "role.delete",
         /// A person was invited.
         WorkspaceMembershipInvite = "workspaceMembership.invite",
+        /// Another mail of an invite was requested.
+        WorkspaceMembershipResendInvite = "workspaceMembership.resendInvite",
+        /// A link of an invite was created.
+        WorkspaceMembershipInviteLink = "workspaceMembership.inviteLink",
         /// A person accepted an invite, or an operator added a member.
         WorkspaceMembershipCreate = "workspaceMembership.create",
         /// The role of a member was changed.
@@ -101,6 +105,10 @@ named_enum! {
         TokenUpdate = "token.update",
         /// An access token was revoked.
         TokenDelete = "token.delete",
+        /// A user signed in.
+        SessionCreate = "session.create",
+        /// A session was ended.
+        SessionDelete = "session.delete",
     }
 }
 

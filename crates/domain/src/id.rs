@@ -164,6 +164,8 @@ identifiers! {
     EventId = "evt";
     /// Identifies an access token. It is not the token itself.
     TokenId = "tok";
+    /// Identifies a session of a signed-in user.
+    SessionId = "ses";
     /// Identifies a webhook.
     WebhookId = "wh";
     /// Identifies the delivery of an event to a webhook.

@@ -13,6 +13,7 @@ pub mod address_policy;
 pub mod audit;
 pub mod content_group;
 pub mod content_piece;
+pub mod credential;
 pub mod custom_data_schema;
 pub mod delivery;
 pub mod event;
@@ -26,6 +27,7 @@ pub mod publication;
 pub mod revision;
 pub mod revision_retention;
 pub mod role;
+pub mod session;
 pub mod tag;
 pub mod text;
 pub mod time;
@@ -35,9 +37,10 @@ pub mod webhook;
 pub mod workspace;
 
 pub use actor::Actor;
+pub use credential::Credential;
 pub use id::{
     AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RevisionId, RoleId,
-    TagId, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    SessionId, TagId, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

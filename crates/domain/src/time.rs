@@ -1,6 +1,7 @@
 //! Points in time, to the millisecond, in UTC.
 
 use std::fmt;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, datetime};
@@ -41,6 +42,16 @@ impl Timestamp {
     /// Returns the milliseconds since the Unix epoch.
     pub const fn ms(self) -> i64 {
         self.0
+    }
+
+    /// Returns the time that is later by `by`.
+    pub fn later(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// Returns the time that is earlier by `by`.
+    pub fn earlier(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// Returns the time to the minute in a form for people: `2026-11-20, 09:30 UTC`.

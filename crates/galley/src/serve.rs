@@ -57,6 +57,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         webhook_addresses: settings.webhook_addresses(address)?,
         trusted_proxies: settings.trusted_proxies()?,
         public_url: settings.public_url(address),
+        allows_sign_in_over_http: settings.allows_sign_in_over_http(),
         node: node(address),
         revision_retention: settings.revision_retention(),
         trash_retention_days: settings.trash_retention,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
-use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
+use galley_application::{CredentialUse, Environment, LogLimit, Service, ServiceSettings};
 use galley_domain::WorkspaceId;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
@@ -22,6 +22,8 @@ use crate::resources::overload::{self, OverloadDetector};
 use crate::resources::rate_limit::RateLimit;
 use crate::resources::request_memory::WorkspaceMemory;
 use crate::resources::response_cache::ResponseCache;
+use crate::resources::sessions::SessionSettings;
+use crate::resources::sign_in_limit::SignInLimit;
 use crate::resources::stream_limit::{StreamLimiter, StreamPermit};
 use crate::resources::token_cache::TokenCache;
 
@@ -54,6 +56,8 @@ pub struct ServerLimits {
     pub trusted_proxies: Vec<IpNet>,
     /// The URL at which clients reach the service.
     pub public_url: String,
+    /// True if people may sign in over http at any address.
+    pub allows_sign_in_over_http: bool,
     /// The name of this node among those that serve the same database.
     pub node: String,
     /// The time for which revisions are kept.
@@ -83,6 +87,7 @@ impl Default for ServerLimits {
             webhook_addresses: AddressPolicy::default(),
             trusted_proxies: Vec::new(),
             public_url: String::new(),
+            allows_sign_in_over_http: false,
             node: String::new(),
             revision_retention: RevisionRetention::default(),
             trash_retention_days: trash::RETENTION_DAYS,
@@ -103,7 +108,9 @@ struct AppParts {
     token_cache: TokenCache,
     response_cache: ResponseCache,
     rate_limit: RateLimit,
-    token_use: TokenUse,
+    credential_use: CredentialUse,
+    sessions: SessionSettings,
+    sign_in_limit: SignInLimit,
     is_draining: AtomicBool,
     stream_limiter: StreamLimiter,
     cpu_pool: CpuPool,
@@ -117,6 +124,9 @@ struct AppParts {
 /// bodies.
 const REQUEST_MEMORY_MIN: usize = 64 * 1024 * 1024;
 const LARGEST_BODIES_MIN: usize = 8;
+
+/// The interval at which the state of rate limits is cleaned up.
+const LIMIT_CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The number of the largest responses that fit into the memory budget of responses.
 const LARGEST_RESPONSES_MIN: usize = 4;
@@ -146,7 +156,8 @@ impl App {
             trash_retention_days: limits.trash_retention_days,
         };
         let service = Service::new(database, environment, key, settings, mailer);
-        let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
+        let sessions = SessionSettings::new(&limits.public_url, limits.allows_sign_in_over_http);
+        let rate_limit = RateLimit::new(limits.rate_limit);
         let request_memory =
             REQUEST_MEMORY_MIN.max(limits.body_size_limit.saturating_mul(LARGEST_BODIES_MIN));
         let response_memory =
@@ -157,7 +168,9 @@ impl App {
             response_cache: ResponseCache::new(limits.response_cache_size),
             limits,
             rate_limit,
-            token_use,
+            credential_use: CredentialUse::default(),
+            sessions,
+            sign_in_limit: SignInLimit::default(),
             is_draining: AtomicBool::new(false),
             stream_limiter: StreamLimiter::default(),
             cpu_pool: CpuPool::default(),
@@ -203,9 +216,28 @@ impl App {
         &self.0.rejected_credentials
     }
 
-    /// Returns the record of when tokens were last used.
-    pub(crate) fn token_use(&self) -> &TokenUse {
-        &self.0.token_use
+    /// Returns the record of when credentials were last used.
+    pub(crate) fn credential_use(&self) -> &CredentialUse {
+        &self.0.credential_use
+    }
+
+    /// Returns the settings of browsers' sessions.
+    pub(crate) fn sessions(&self) -> &SessionSettings {
+        &self.0.sessions
+    }
+
+    /// Returns the limit on sign-ins of a client.
+    pub(crate) fn sign_in_limit(&self) -> &SignInLimit {
+        &self.0.sign_in_limit
+    }
+
+    /// Deletes the state of rate limits that is no longer needed, at an interval. Never returns.
+    pub(crate) async fn clean_up_limits(&self) {
+        loop {
+            self.rate_limit().delete_full_buckets();
+            self.sign_in_limit().delete_full_buckets();
+            tokio::time::sleep(LIMIT_CLEANUP_INTERVAL).await;
+        }
     }
 
     /// Starts draining: responses close their connections, and `/readyz` reports the stop.

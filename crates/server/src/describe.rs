@@ -23,6 +23,8 @@ pub(crate) struct HandlerFacts {
     pub(crate) token: bool,
     /// The handler requires a token with one of these permissions.
     pub(crate) permissions: &'static [Permission],
+    /// The handler signs people in.
+    pub(crate) signs_in: bool,
     /// The handler reads the query.
     pub(crate) query: bool,
     /// The handler reads a JSON body.

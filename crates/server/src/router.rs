@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
     audit, content_groups, content_pieces, docs, events, home, invites, problems, profile, roles,
-    service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
+    service, sessions, sign_in, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
     workspace_memberships,
 };
 
@@ -111,11 +111,21 @@ fn table() -> Endpoints<App> {
         tokens::list,
         profile::get,
         profile::update,
+        sessions::list,
+        sessions::delete,
+        sessions::sign_out,
+        sign_in::page,
+        sign_in::request,
+        sign_in::link,
+        sign_in::use_link,
+        sign_in::use_code,
         workspace::get,
         workspace::update,
         workspace_memberships::list_members,
         workspace_memberships::list_workspaces,
         workspace_memberships::create,
+        workspace_memberships::create_invite_link,
+        workspace_memberships::resend_invite,
         workspace_memberships::update,
         workspace_memberships::delete,
         invites::accept::handle,

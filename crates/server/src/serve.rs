@@ -65,10 +65,7 @@ impl Server {
         let housekeeping_task = tokio::spawn(housekeeping::run(app.service().clone()));
         let monitored = app.clone();
         let monitor_task = tokio::spawn(async move {
-            tokio::join!(
-                monitored.overload().monitor(),
-                monitored.rate_limit().delete_full_buckets_periodically()
-            )
+            tokio::join!(monitored.overload().monitor(), monitored.clean_up_limits())
         });
         let service = app.service();
         let mail_task =

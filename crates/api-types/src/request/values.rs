@@ -17,8 +17,8 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, DeliveryId, Invalid, RoleId, TagId, Timestamp, TokenId,
-    VariantId, WebhookId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, DeliveryId, Invalid, RoleId, SessionId, TagId, Timestamp,
+    TokenId, VariantId, WebhookId, WorkspaceMemberId,
 };
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
@@ -261,6 +261,7 @@ ids! {
     DeliveryId;
     RoleId: Role = "role";
     TagId: Tag = "tag";
+    SessionId;
     TokenId;
     TrashedId;
     VariantId;

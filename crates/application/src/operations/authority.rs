@@ -3,7 +3,7 @@
 use galley_domain::publication::ContentView;
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
-use galley_storage::tokens::{self, Authentication};
+use galley_storage::authentication::{self, Authentication};
 use galley_storage::{WriteTx, workspaces};
 
 use crate::environment::Environment;
@@ -37,7 +37,7 @@ impl Authority {
         actor: &Authentication,
     ) -> Result<Self, Error> {
         workspaces::lock(tx, actor.workspace).await?;
-        let found = tokens::find_authentication(tx, actor.workspace, actor.token).await?;
+        let found = authentication::find(tx, actor.workspace, actor.credential).await?;
         let now = environment.now();
         let is_unexpired = |found: &Authentication| found.expires_at.is_none_or(|end| end > now);
         match found.filter(is_unexpired) {
@@ -97,7 +97,7 @@ impl Authority {
 
     /// Rejects granting something without expiry by a token that expires.
     pub fn require_no_expiry(&self) -> Result<(), Error> {
-        match self.0.expires_at {
+        match self.0.grant_limit() {
             Some(own) => Err(exceeds_token(&format!(
                 "the token itself expires at {own} and the grant would not"
             ))),
@@ -125,7 +125,7 @@ impl Authority {
 
     /// Rejects an expiry later than the token's own.
     pub fn require_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
-        match self.0.expires_at {
+        match self.0.grant_limit() {
             Some(own) if expires_at.is_none_or(|end| end > own) => {
                 Err(exceeds_token(&format!("the token itself expires at {own}")))
             }

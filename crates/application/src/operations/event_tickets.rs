@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use galley_domain::Timestamp;
 use galley_domain::access_token::{self, AccessToken};
+use galley_storage::authentication::{self, Authentication};
 use galley_storage::event_tickets::{self, EventTicket};
-use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Tx, WriteTx};
 
 use crate::caller::Caller;
@@ -32,23 +32,23 @@ pub struct IssuedTicket {
     pub expires_at: Timestamp,
 }
 
-/// Creates a ticket that stands for the caller's token. If the request has an `Origin`, pages of
-/// other origins can't use the ticket.
+/// Creates a ticket that stands for the caller's credential. If the request has an `Origin`, pages
+/// of other origins can't use the ticket.
 pub async fn issue(caller: &Caller, origin: Option<&str>) -> Result<IssuedTicket, Error> {
     let environment = caller.environment();
     let ticket = environment.new_access_token();
-    let expires_at = later(environment.now(), FIRST_USE_TIMEOUT);
+    let expires_at = environment.now().later(FIRST_USE_TIMEOUT);
     let hash = ticket.hash();
     let row = EventTicket {
         workspace: caller.workspace(),
-        token: caller.token().token,
+        credential: caller.token().credential,
         origin_hash: origin.map(origin_hash),
         is_used: false,
         expires_at,
     };
     let insert = async move |tx: &WriteTx<'_>| {
-        // The token may have been revoked since the authentication.
-        if tokens::find(tx, row.workspace, row.token).await?.is_none() {
+        // The credential may have ended since the authentication.
+        if authentication::find(tx, row.workspace, row.credential).await?.is_none() {
             return Err(Rejection::unauthorized("the access token was revoked").into());
         }
         Ok(event_tickets::insert(tx, &hash, &row).await?)
@@ -57,8 +57,8 @@ pub async fn issue(caller: &Caller, origin: Option<&str>) -> Result<IssuedTicket
     Ok(IssuedTicket { ticket, expires_at })
 }
 
-/// Returns the current authentication of a ticket's token, expired or not. Returns `None` if the
-/// ticket is unknown, expired, or bound to another origin.
+/// Returns the current authentication of a ticket's credential, expired or not. Returns `None` if
+/// the ticket is unknown, expired, or bound to another origin.
 pub async fn authenticate(
     service: &Service,
     ticket: &AccessToken,
@@ -72,7 +72,7 @@ pub async fn authenticate(
     // A page of the server's own origin sends no `Origin` with its reads.
     let may_bind = origin.is_none() || found.origin_hash.is_none() || found.origin_hash == origin;
     if !found.is_used && may_bind {
-        let (origin, expires_at) = (origin.clone(), later(now, LIFETIME));
+        let (origin, expires_at) = (origin.clone(), now.later(LIFETIME));
         let bind = async move |tx: &WriteTx<'_>| {
             event_tickets::record_first_use(tx, &hash, origin.as_deref(), expires_at).await
         };
@@ -83,15 +83,11 @@ pub async fn authenticate(
         let found = event_tickets::find(tx, &hash).await?;
         let bound = found.filter(|found| found.is_used && found.origin_hash == origin);
         match bound {
-            Some(bound) => Ok(tokens::find_authentication(tx, bound.workspace, bound.token).await?),
+            Some(bound) => Ok(authentication::find(tx, bound.workspace, bound.credential).await?),
             None => Ok(None),
         }
     };
     database.read("event_tickets.authenticate", read).await
-}
-
-fn later(now: Timestamp, by: Duration) -> Timestamp {
-    Timestamp::from_ms(now.ms() + i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn origin_hash(origin: &str) -> Vec<u8> {

@@ -6,10 +6,10 @@ use galley_api_types::event_envelope::{EventJson, without_emails};
 use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
-use galley_domain::{ContentGroupId, Permission, Timestamp, TokenId, WorkspaceId};
+use galley_domain::{ContentGroupId, Credential, Permission, Timestamp, WorkspaceId};
 use galley_storage::Tx;
+use galley_storage::authentication::{self, Authentication};
 use galley_storage::events::{self, EventWithPaths};
-use galley_storage::tokens::{self, Authentication};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -97,10 +97,10 @@ pub async fn follow(
     max: usize,
     bytes: usize,
 ) -> Result<Option<(Authentication, FeedPage)>, Error> {
-    let (workspace, token) = (reader.workspace, reader.token);
+    let (workspace, credential) = (reader.workspace, reader.credential);
     let now = service.environment().now();
     let read = async move |tx: &Tx<'_>| {
-        let mut reader = find_reader(tx, workspace, token, now).await?;
+        let mut reader = find_reader(tx, workspace, credential, now).await?;
         loop {
             let Some(current) = reader else { return Ok(None) };
             let page = self::read(tx, &current, after, max, bytes).await?;
@@ -109,7 +109,7 @@ pub async fn follow(
             }
             // On PostgreSQL each statement sees the latest commits. So the rights may have changed
             // before one of the events.
-            reader = find_reader(tx, workspace, token, now).await?;
+            reader = find_reader(tx, workspace, credential, now).await?;
             if reader.as_ref() == Some(&current) {
                 return Ok(Some((current, page)));
             }
@@ -122,10 +122,10 @@ pub async fn follow(
 async fn find_reader(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    token: TokenId,
+    credential: Credential,
     now: Timestamp,
 ) -> Result<Option<Authentication>, Error> {
-    let found = tokens::find_authentication(tx, workspace, token).await?;
+    let found = authentication::find(tx, workspace, credential).await?;
     let reader = found.filter(|reader| {
         reader.expires_at.is_none_or(|end| end > now)
             && reader.permissions.allows_one_of(READ_PERMISSIONS)

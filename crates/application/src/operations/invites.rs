@@ -5,21 +5,25 @@ use galley_domain::access_token::AccessToken;
 use galley_domain::audit::{AuditAction, RequestOrigin};
 use galley_domain::event::ResourceChange;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::{Actor, Timestamp, WorkspaceId, WorkspaceMemberId};
+use galley_domain::session::SignInMethod;
+use galley_domain::{Actor, Credential, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::invites::{self, Invite};
 use galley_storage::members::{self, Member};
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, Tx, UniqueKey, WriteTx, roles, tokens as stored_tokens, workspaces,
+    Error as StorageError, Tx, UniqueKey, WriteTx, authentication, roles, tokens as stored_tokens,
+    workspaces,
 };
 
 use crate::audit::{self, AuditChanges};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::operations::email_verification;
 use crate::operations::invite_revocation::revoke_invites;
-use crate::operations::members::{append_member_event, code_hash, create_user};
+use crate::operations::members::{AddressProof, append_member_event, code_hash, create_user};
 use crate::operations::profile::map_username_taken;
+use crate::operations::sessions::{self, Browser, StartedSession};
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -57,6 +61,8 @@ pub struct OpenInvite {
     pub expires_at: Timestamp,
     /// The user with this address, if there is one.
     pub user: Option<User>,
+    /// True if the code was copied, so that it does not prove the address.
+    pub is_copied: bool,
 }
 
 /// A request to accept an invite.
@@ -70,6 +76,10 @@ pub struct AcceptInviteRequest {
     pub full_name: FullName,
     /// The first token of the member. A retry of the same acceptance sends the same token.
     pub token: AccessToken,
+    /// The user who is signed in where the invite is accepted.
+    pub signed_in: Option<UserId>,
+    /// The browser in which the new member is to be signed in.
+    pub browser: Option<Browser>,
 }
 
 /// The result of an accepted invite.
@@ -83,6 +93,8 @@ pub struct AcceptedInvite {
     pub member: WorkspaceMemberId,
     /// The user.
     pub user: User,
+    /// The session that was started, if a browser was given.
+    pub session: Option<StartedSession>,
     /// True if an earlier request had accepted the invite.
     pub is_repeated: bool,
 }
@@ -142,6 +154,7 @@ async fn find_in(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<InviteLookup
         email: member.invited_email.unwrap_or_default(),
         name: member.invited_name.unwrap_or_default(),
         expires_at: invite.expires_at,
+        is_copied: invite.is_copied,
     })))
 }
 
@@ -193,20 +206,34 @@ async fn accept_in(
     };
     let name = workspaces::find(tx, workspace).await?.ok_or_else(unknown)?.name;
     let email = address(&member);
-    let user = match users::find_by_email(tx, &email).await? {
-        Some(user) => user,
+    let existing = users::find_by_email(tx, &email).await?;
+    if let Some(user) = &existing
+        && members::find_by_user(tx, workspace, user.id).await?.is_some()
+    {
+        let detail = "you are a member of this workspace already";
+        return Err(Rejection::new(Reason::AlreadyMember, detail).into());
+    }
+    if invite.is_copied && !may_grant(tx, &invite, &member).await? {
+        return Err(InviteLookup::Withdrawn.rejection());
+    }
+    let is_signed_in = existing.as_ref().map(|user| user.id) == acceptance.signed_in;
+    let is_new = existing.is_none();
+    let user = match existing {
+        Some(user) if invite.is_copied && !(is_signed_in && user.has_verified_email()) => {
+            let detail = "the address belongs to a user: sign in by mail first";
+            return Err(Rejection::new(Reason::SignInRequired, detail).into());
+        }
+        Some(user) => email_verification::record(tx, environment, user, Some(origin)).await?,
         None => {
             if users::has_username(tx, &acceptance.username).await? {
                 return Err(map_username_taken(StorageError::Taken(UniqueKey::Username)));
             }
             let username = acceptance.username.clone();
-            create_user(tx, environment, &email, username, &acceptance.full_name).await?
+            let proof = if invite.is_copied { AddressProof::Missing } else { AddressProof::Given };
+            let name = &acceptance.full_name;
+            create_user(tx, environment, &email, username, name, proof).await?
         }
     };
-    if members::find_by_user(tx, workspace, user.id).await?.is_some() {
-        let detail = "you are a member of this workspace already";
-        return Err(Rejection::new(Reason::AlreadyMember, detail).into());
-    }
     let version = member.version + 1;
     members::join(tx, workspace, member.id, user.id, version).await?;
     revoke_invites(tx, workspace, member.id, now).await?;
@@ -219,13 +246,39 @@ async fn accept_in(
     let changes = AuditChanges::created(WorkspaceMemberBody::from(&member));
     audit::record(tx, environment, &scope, action, member.id, changes);
     append_member_event(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
+    let session = match &acceptance.browser {
+        None => None,
+        Some(browser) => {
+            let method =
+                if invite.is_copied { SignInMethod::InviteLink } else { SignInMethod::Invite };
+            // The code of an invite is no sign-in to the other workspaces of its user.
+            let is_proven = user.has_verified_email() && (is_new || is_signed_in);
+            let only = (!is_proven).then_some(workspace);
+            Some(sessions::start(tx, environment, &user, method, only, browser).await?)
+        }
+    };
     Ok(AcceptedInvite {
         workspace,
         workspace_name: name.into(),
         member: member.id,
         user,
+        session,
         is_repeated: false,
     })
+}
+
+/// Returns true if the inviter may still grant the role of the member, which may have got further
+/// permissions since the link was copied.
+async fn may_grant(tx: &WriteTx<'_>, invite: &Invite, member: &Member) -> Result<bool, Error> {
+    let Some(inviter) = invite.inviter else { return Ok(false) };
+    let Some(inviter) = members::find_by_user(tx, invite.workspace, inviter).await? else {
+        return Ok(false);
+    };
+    let own = roles::find(tx, invite.workspace, inviter.role).await?;
+    let granted = roles::find(tx, invite.workspace, member.role).await?;
+    Ok(own.zip(granted).is_some_and(|(own, granted)| {
+        own.includes(&granted) && (own.is_admin() || !granted.is_admin())
+    }))
 }
 
 /// Returns the result of an invite that this token accepted within the retention of idempotency
@@ -238,13 +291,14 @@ async fn find_accepted_in(
 ) -> Result<Option<AcceptedInvite>, Error> {
     let Some(invite) = invites::find(tx, &code_hash(code)).await? else { return Ok(None) };
     let workspace = invite.workspace;
-    let Some(accepted_token) = stored_tokens::find_by_hash(tx, &token.hash()).await? else {
+    let Some(accepted_token) = authentication::find_by_token_hash(tx, &token.hash()).await? else {
         return Ok(None);
     };
     if (accepted_token.workspace, accepted_token.member) != (workspace, invite.member) {
         return Ok(None);
     }
-    let stored_token = stored_tokens::find(tx, workspace, accepted_token.token).await?;
+    let Credential::Token(accepted_token_id) = accepted_token.credential else { return Ok(None) };
+    let stored_token = stored_tokens::find(tx, workspace, accepted_token_id).await?;
     let since = Timestamp::from_ms(now.ms() - RETENTION_MS);
     let name = workspaces::find(tx, workspace).await?.map(|workspace| workspace.name);
     let user = users::find(tx, accepted_token.user).await?;
@@ -254,6 +308,7 @@ async fn find_accepted_in(
             workspace_name: name.into(),
             member: accepted_token.member,
             user,
+            session: None,
             is_repeated: true,
         }),
         _ => None,

@@ -11,14 +11,14 @@ use galley_domain::role::Role;
 use galley_domain::{
     MailId, Permission, RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::authentication::Authentication;
 use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, QueuedMail};
 use galley_storage::members::{self, Member, Membership};
-use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
     Error as StorageError, IdPage, Tx, UniqueKey, WriteTx, content_piece_references, event_append,
-    roles, tokens, workspaces,
+    roles, sessions, tokens, workspaces,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_field;
+use crate::operations::email_verification;
 use crate::operations::event;
 use crate::operations::invite_revocation::{
     INVITE_VALIDITY_MS, revoke_invites, revoke_invites_of_inviter,
@@ -85,6 +86,15 @@ impl fmt::Debug for InviteMail {
     }
 }
 
+/// The proof of a new user's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressProof {
+    /// The operator vouches for the address, or mail to it has arrived.
+    Given,
+    /// The user has only shown a copied link.
+    Missing,
+}
+
 /// The kind of an invite's mail.
 pub const INVITE_MAIL: &str = "invite";
 
@@ -107,8 +117,13 @@ pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Member>, Error> {
 
 /// Lists the workspaces of the token's user.
 pub async fn list_workspaces(caller: &Caller, page: IdPage) -> Result<Vec<Membership>, Error> {
-    let user = caller.token().user;
-    let read = async move |tx: &Tx<'_>| Ok(members::of_user(tx, user, &page).await?);
+    let own = caller.clone();
+    let read = async move |tx: &Tx<'_>| {
+        let token = own.token();
+        let mut found = members::of_user(tx, token.user, &page).await?;
+        found.retain(|one| !token.is_of_one_workspace || one.workspace.id == token.workspace);
+        Ok(found)
+    };
     caller.read("members.of_user", read).await
 }
 
@@ -201,7 +216,7 @@ async fn invite_in(
 }
 
 /// Stores an invite's code and its mail.
-async fn insert_invite_and_mail(
+pub(super) async fn insert_invite_and_mail(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -220,6 +235,7 @@ async fn insert_invite_and_mail(
         inviter: Some(actor.user),
         expires_at,
         ended_at: None,
+        is_copied: false,
     };
     invites::insert(tx, &hash, &invite, now).await?;
     let inviter = users::find(tx, actor.user).await?.ok_or_else(Error::not_found)?;
@@ -246,7 +262,7 @@ async fn insert_invite_and_mail(
 }
 
 /// Enforces the limit on invites that a workspace sends in an hour.
-async fn check_rate(
+pub(super) async fn check_rate(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     now: Timestamp,
@@ -335,6 +351,7 @@ async fn remove_in(
     check_admin_left(tx, workspace, &member, &role).await?;
     if let Some(user) = &member.user {
         tokens::delete_of_user(tx, workspace, user.id).await?;
+        sessions::delete_of_member(tx, workspace, user.id).await?;
         revoke_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
     revoke_invites(tx, workspace, id, environment.now()).await?;
@@ -388,7 +405,8 @@ pub async fn find_or_create_user(
     full_name: &FullName,
 ) -> Result<User, Error> {
     if let Some(user) = users::find_by_email(tx, email).await? {
-        return Ok(user);
+        // The operator vouches for the address.
+        return email_verification::record(tx, environment, user, None).await;
     }
     let mut username = Username::from_email(email, 1);
     for number in 2.. {
@@ -397,7 +415,7 @@ pub async fn find_or_create_user(
         }
         username = Username::from_email(email, number);
     }
-    create_user(tx, environment, email, username, full_name).await
+    create_user(tx, environment, email, username, full_name, AddressProof::Given).await
 }
 
 /// Creates a user, after the caller has checked that its address and username are free.
@@ -407,6 +425,7 @@ pub async fn create_user(
     email: &EmailAddress,
     username: Username,
     full_name: &FullName,
+    proof: AddressProof,
 ) -> Result<User, Error> {
     let user = User {
         id: UserId::new(environment.new_id()),
@@ -415,6 +434,7 @@ pub async fn create_user(
         full_name: full_name.as_str().to_owned(),
         avatar: None,
         version: 1,
+        email_verified_at: (proof == AddressProof::Given).then(|| environment.now()),
     };
     let inserted = users::insert(tx, &user, environment.now()).await;
     inserted.map_err(|error| match error {
@@ -425,7 +445,11 @@ pub async fn create_user(
     Ok(user)
 }
 
-async fn find_role(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Role, Error> {
+pub(super) async fn find_role(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: RoleId,
+) -> Result<Role, Error> {
     let missing = || Rejection::of_issues(vec![unknown_field("roleId", "role")]).into();
     roles::find(tx, workspace, id).await?.ok_or_else(missing)
 }

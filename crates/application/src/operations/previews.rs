@@ -7,9 +7,9 @@ use galley_domain::audit::AuditAction;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, Permission, PermissionSet, Timestamp};
+use galley_storage::authentication::{self, Authentication};
 use galley_storage::content_pieces::{self, View};
 use galley_storage::preview_tokens::{self, PreviewToken};
-use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Error as StorageError, Tx, WriteTx, content_groups};
 
 use crate::audit::AuditChanges;
@@ -36,8 +36,7 @@ pub struct IssuedPreview {
 pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview, Error> {
     let (environment, scope) = (caller.environment(), caller.scope());
     let token = environment.new_access_token();
-    let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
-    let expires_at = Timestamp::from_ms(environment.now().ms() + lifetime);
+    let expires_at = environment.now().later(LIFETIME);
     let (hash, own) = (token.hash(), caller.clone());
     let insert = async move |tx: &WriteTx<'_>| {
         scope.require_current_view()?;
@@ -45,11 +44,12 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
         let found =
             content_pieces::find_visible(tx, workspace, id, within, View::default()).await?;
         let (piece, _) = found.ok_or_else(Error::not_found)?;
-        // The token may have been revoked since the authentication.
-        if tokens::find(tx, workspace, own.token().token).await?.is_none() {
+        // The credential may have ended since the authentication.
+        let credential = own.token().credential;
+        if authentication::find(tx, workspace, credential).await?.is_none() {
             return Err(Rejection::unauthorized("the access token was revoked").into());
         }
-        let preview = PreviewToken { workspace, token: own.token().token, piece: id, expires_at };
+        let preview = PreviewToken { workspace, credential, piece: id, expires_at };
         let changes = AuditChanges::default();
         own.record(tx, AuditAction::ContentPiecePreview, id, changes);
         preview_tokens::insert(tx, &hash, &preview).await?;
@@ -67,7 +67,7 @@ pub async fn find_authentication(
     hash: &TokenHash,
 ) -> Result<Option<Authentication>, StorageError> {
     let Some(preview) = preview_tokens::find(tx, hash).await? else { return Ok(None) };
-    let found = tokens::find_authentication(tx, preview.workspace, preview.token).await?;
+    let found = authentication::find(tx, preview.workspace, preview.credential).await?;
     // The creator may have been limited to the published view since.
     let found = found.filter(|creator| creator.view == ContentView::Current);
     let read: PermissionSet = [Permission::read(Resource::ContentPieces)].into_iter().collect();

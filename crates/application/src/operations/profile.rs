@@ -24,6 +24,11 @@ pub async fn update(
     change: ProfileChange,
     expected: VersionPrecondition,
 ) -> Result<User, Error> {
+    if caller.token().is_of_one_workspace {
+        let detail =
+            "the session reaches one workspace, and a profile is seen in all: sign in by mail";
+        return Err(Rejection::new(Reason::BeyondOwn, detail).into());
+    }
     let own = caller.clone();
     let write = async move |tx: &WriteTx<'_>| {
         let before =

@@ -10,9 +10,11 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::text::ShortText;
 use galley_domain::{
-    ContentGroupId, Invalid, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+    ContentGroupId, Credential, Invalid, Permission, PermissionSet, Timestamp, TokenId, UserId,
+    WorkspaceId,
 };
-use galley_storage::tokens::{self, Authentication, Token};
+use galley_storage::authentication::Authentication;
+use galley_storage::tokens::{self, Token};
 use galley_storage::{IdPage, Tx, WriteTx, content_groups, members, roles, workspaces};
 
 use crate::audit::{self, AuditChanges};
@@ -224,7 +226,7 @@ async fn revoke_in(
     let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
     expected.check_version(token.version)?;
-    if token.id != actor.token {
+    if actor.credential != Credential::Token(token.id) {
         check_does_not_exceed(tx, &authority, &token).await?;
     }
     tokens::delete(tx, actor.workspace, id).await?;
@@ -305,8 +307,9 @@ pub async fn find(
     let Some(token) = tokens::find(tx, actor.workspace, id).await? else { return Ok(None) };
     let own = visible_user(actor).is_none_or(|user| user == token.user);
     let groups = token.content_groups.as_deref().unwrap_or_default();
-    let shown =
-        own && (token.id == actor.token || Scope::of_token(actor).contains_all(tx, groups).await?);
+    let shown = own
+        && (actor.credential == Credential::Token(token.id)
+            || Scope::of_token(actor).contains_all(tx, groups).await?);
     Ok(shown.then_some(token))
 }
 
@@ -333,7 +336,8 @@ async fn list_in(tx: &Tx<'_>, actor: &Authentication, page: &IdPage) -> Result<V
     }
     tokens.retain(|token| {
         let groups = token.content_groups.as_deref().unwrap_or_default();
-        token.id == actor.token || groups.iter().all(|group| seen.contains(group))
+        actor.credential == Credential::Token(token.id)
+            || groups.iter().all(|group| seen.contains(group))
     });
     let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(tokens.into_iter().skip(count(page.offset)).take(count(page.limit)).collect())

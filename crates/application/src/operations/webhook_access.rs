@@ -5,8 +5,8 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::webhook::Webhook;
 use galley_domain::{Permission, WebhookId};
+use galley_storage::authentication::Authentication;
 use galley_storage::delivery_queue::{self, DeliverySelection};
-use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteTx, webhooks};
 
 use crate::caller::Caller;

@@ -8,8 +8,8 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookSecret};
 use galley_domain::{Invalid, Timestamp, WebhookId};
+use galley_storage::authentication::Authentication;
 use galley_storage::delivery_queue::DeliverySelection;
-use galley_storage::tokens::Authentication;
 use galley_storage::webhooks::WebhookListQuery;
 use galley_storage::{IdPage, Tx, WriteTx, content_groups, delivery_queue, webhooks};
 

@@ -104,7 +104,7 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
     assert_eq!(lists.len(), 9, "{log}");
     for entry in lists.iter().filter(|entry| entry["fields"]["status"] == 200) {
         let span = &entry["span"];
-        assert!(span["token"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
+        assert!(span["credential"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
         assert!(span["user"].as_str().is_some_and(|id| id.starts_with("usr_")), "{entry}");
         assert_eq!(span["client"], "127.0.0.1", "{entry}");
     }

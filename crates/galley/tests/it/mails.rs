@@ -16,6 +16,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::program::{Program, client, data_dir, execute, free_port, galley, init_token};
+use crate::sign_in::SignInBrowser;
 
 /// A mail server that stops when it is dropped.
 struct MailServer {
@@ -467,4 +468,29 @@ async fn rejected_addresses_are_reported_to_operators(store: TestStore) {
     assert!(found(&mut check).starts_with("ok"), "{}", found(&mut check));
     drop(server);
     assert!(found(&mut check).starts_with("FAIL"), "{}", found(&mut check));
+}
+
+#[on_both_engines]
+async fn a_mail_signs_in_by_its_link_or_by_its_code(store: TestStore) {
+    let Some(server) = MailServer::of_test() else { return };
+    let program = serve(&store, server.port);
+    for by_code in [false, true] {
+        let mut browser = SignInBrowser::new(&program);
+        let asked = browser.post("/sign-in", &[("email", "owner@localhost")]).await;
+        assert_eq!(asked.status(), StatusCode::ACCEPTED);
+        let mail = server.next();
+        assert_eq!(mail["to"], json!(["owner@localhost"]));
+        let content = mail["content"].as_str().unwrap();
+        assert!(content.contains("Subject: Sign in to Galley"), "{content}");
+        let link = link(content);
+        let signed_in = if by_code {
+            let (_, code) = content.split_once("this code there: ").unwrap();
+            browser.post("/sign-in/code", &[("code", &code[..9])]).await
+        } else {
+            let (_, code) = link.split_once("/sign-in/link?code=").unwrap();
+            browser.post("/sign-in/link", &[("code", code)]).await
+        };
+        assert_eq!(signed_in.status(), StatusCode::SEE_OTHER, "{content}");
+        assert_eq!(browser.profile().await["email"], "owner@localhost");
+    }
 }

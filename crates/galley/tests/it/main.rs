@@ -41,5 +41,6 @@ mod program;
 mod reimport;
 mod replicas;
 mod schedules_under_kills;
+mod sign_in;
 mod takeover;
 mod upgrade;

@@ -16,15 +16,17 @@ use galley_application::{Caller, Error, Reason, Rejection, StalenessBound};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 
 use crate::app::App;
 use crate::describe::{HandlerArgument, HandlerFacts};
-use crate::extract::authentication::{self, TokenLookup};
+use crate::extract::authentication::{self, CredentialLookup, FoundCredential};
 use crate::extract::{known_parameters, request_origin};
 use crate::middleware::request_log;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
+use crate::resources::sessions;
+use crate::resources::stated_credential::StatedCredential;
 
 /// Permissions as a type.
 pub(crate) trait RequiredPermission: Send {
@@ -33,6 +35,9 @@ pub(crate) trait RequiredPermission: Send {
 
     /// True if a preview token is enough, too.
     const ALLOWS_PREVIEW: bool = false;
+
+    /// True if a request with a session names its workspace.
+    const NEEDS_WORKSPACE: bool = true;
 }
 
 macro_rules! permissions {
@@ -83,6 +88,33 @@ impl RequiredPermission for PreviewContentPieces {
     const ALLOWS_PREVIEW: bool = true;
 }
 
+/// No permission, and no workspace: requests about the caller's user.
+#[derive(Debug)]
+pub(crate) struct AnyUser;
+
+impl RequiredPermission for AnyUser {
+    const PERMISSIONS: &'static [Permission] = &[];
+    const NEEDS_WORKSPACE: bool = false;
+}
+
+macro_rules! permissions_of_user {
+    ($($name:ident = $permissions:ident;)*) => {$(
+        /// The permission of this name, for requests about the caller's user.
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl RequiredPermission for $name {
+            const PERMISSIONS: &'static [Permission] = $permissions::PERMISSIONS;
+            const NEEDS_WORKSPACE: bool = false;
+        }
+    )*};
+}
+
+permissions_of_user! {
+    ReadOwnProfile = ReadProfile;
+    WriteOwnProfile = WriteProfile;
+}
+
 /// No permission: any token is enough, or the permission depends on the request.
 #[derive(Debug)]
 pub(crate) struct AnyToken;
@@ -101,6 +133,9 @@ impl RequiredPermission for ReadEvents {
 
 /// The detail of the rejection of an access token.
 const UNKNOWN_TOKEN: &str = "the access token is unknown, was revoked, or has expired";
+
+/// The detail of the rejection of a session.
+const ENDED_SESSION: &str = "the session is unknown, was ended, or has expired: sign in";
 
 /// The detail of the rejection of a preview token.
 const PREVIEW_ONLY: &str = "a preview token only gets and lists its content piece";
@@ -166,7 +201,14 @@ impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let found = find(parts, app).await?;
+        if !parts.headers.contains_key(AUTHORIZATION)
+            && let Some(cookie) = app.sessions().session(&parts.headers)
+        {
+            let cookie = cookie.to_owned();
+            let found = find_session(parts, app, &cookie, P::NEEDS_WORKSPACE).await?;
+            return Self::admit(parts, app, Some(found), ENDED_SESSION);
+        }
+        let found = find_token(parts, app).await?;
         Self::admit(parts, app, found, UNKNOWN_TOKEN)
     }
 }
@@ -179,8 +221,55 @@ impl<P: RequiredPermission> HandlerArgument for Actor<P> {
     }
 }
 
+/// Finds a credential, unless a middleware has already done so.
+async fn find(
+    parts: &Parts,
+    app: &App,
+    stated: StatedCredential,
+) -> Result<Option<FoundCredential>, Error> {
+    let found = match parts.extensions.get() {
+        Some(CredentialLookup(found)) => found.clone(),
+        None => authentication::find(app, stated).await,
+    };
+    Ok(found?)
+}
+
+/// Finds the session of a cookie, in the workspace that the request names. The checks of the
+/// session, of the origin and of the workspace follow one another, so that a page of another origin
+/// learns nothing.
+async fn find_session(
+    parts: &Parts,
+    app: &App,
+    cookie: &str,
+    needs_workspace: bool,
+) -> Result<Arc<Authentication>, Error> {
+    let workspace = sessions::workspace(&parts.headers);
+    let named = workspace.as_ref().ok().copied().flatten();
+    let found = find(parts, app, StatedCredential::session(cookie, named)).await?;
+    let now = app.environment().now();
+    let Some(found) = found.filter(|found| !found.has_expired(now)) else {
+        count_rejected(parts, app);
+        return Err(Rejection::unauthorized(ENDED_SESSION).into());
+    };
+    app.sessions().require_own_request(parts)?;
+    if workspace?.is_none() && needs_workspace {
+        return Err(sessions::workspace_header("is required with a session"));
+    }
+    match found.authentication {
+        Some(authentication) => Ok(authentication),
+        None if named.is_some() => {
+            let detail = "the workspace does not exist, or you are no member of it";
+            Err(Rejection::new(Reason::NotFound, detail).into())
+        }
+        None => {
+            let detail = "the session's user is no member of any workspace";
+            Err(Rejection::unauthorized(detail).into())
+        }
+    }
+}
+
 /// Finds the token of the header `Authorization`.
-async fn find(parts: &Parts, app: &App) -> Result<Option<Arc<Authentication>>, Error> {
+async fn find_token(parts: &Parts, app: &App) -> Result<Option<Arc<Authentication>>, Error> {
     let token = authentication::bearer(&parts.headers).ok_or_else(|| {
         if parts.headers.contains_key(AUTHORIZATION) {
             count_rejected(parts, app);
@@ -189,11 +278,8 @@ async fn find(parts: &Parts, app: &App) -> Result<Option<Arc<Authentication>>, E
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
     })?;
-    let found = match parts.extensions.get() {
-        Some(TokenLookup(found)) => found.clone(),
-        None => authentication::find(app, token.hash()).await,
-    };
-    Ok(found?)
+    let found = find(parts, app, StatedCredential::Token(token.hash())).await?;
+    Ok(found.and_then(|found| found.authentication))
 }
 
 /// Admits the request of a token that has not expired.
@@ -210,8 +296,8 @@ fn admit(
                 reservation.set_workspace(found.workspace);
             }
             request_log::record_caller(&found);
-            app.token_use().record(app.database(), &found, now);
-            app.rate_limit().check(found.token, parts.extensions.get())?;
+            app.credential_use().record(app.database(), &found, now);
+            app.rate_limit().check(found.credential, parts.extensions.get())?;
             if let Some(staleness) = parts.extensions.get::<StalenessBound>()
                 && (found.content_groups.is_some() || found.view == ContentView::Published)
             {
@@ -239,7 +325,7 @@ fn count_rejected(parts: &Parts, app: &App) -> Option<IpAddr> {
 fn log_rejected(client: Option<IpAddr>, app: &App, expired: Option<&Authentication>) {
     let Some(suppressed) = app.rejected_credentials().admit(client) else { return };
     let client = client.map(tracing::field::display);
-    let token = expired.map(|expired| tracing::field::display(expired.token));
+    let token = expired.map(|expired| tracing::field::display(expired.credential));
     let reason = if expired.is_some() { "expired" } else { "unknown or revoked" };
     tracing::info!(client, token, reason, suppressed, "rejected an access token");
 }

@@ -7,7 +7,8 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use galley_api_types::request::Fields;
-use galley_application::Reason;
+use galley_application::{Error, Reason, Rejection};
+use galley_domain::Invalid;
 use galley_runtime::Overloaded;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode;
@@ -76,6 +77,13 @@ pub(crate) struct FormBody(HashMap<String, String>);
 const UNAUTHENTICATED_BODY_LIMIT: usize = 16 * 1024;
 
 impl FormBody {
+    /// Returns the value of a field that must be present.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
+        let value = self.0.get(name).map(String::as_str);
+        let missing = || Rejection::of_field(name, &Invalid::new("required", "is required")).into();
+        value.ok_or_else(missing)
+    }
+
     /// Returns the value of a field, or an empty text if it is absent.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
@@ -105,6 +113,26 @@ impl FromRequest<App> for FormBody {
 }
 
 arguments! { FormBody: form; }
+
+/// The small body of an unauthenticated client: a JSON object, or a form.
+#[derive(Debug)]
+pub(crate) enum JsonOrForm {
+    Json(JsonBody),
+    Form(FormBody),
+}
+
+impl FromRequest<App> for JsonOrForm {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if check_media_type(request.headers(), BodyFormat::Form).is_ok() {
+            return FormBody::from_request(request, app).await.map(Self::Form);
+        }
+        JsonBody::read(request, app, UNAUTHENTICATED_BODY_LIMIT).await.map(Self::Json)
+    }
+}
+
+arguments! { JsonOrForm: body; }
 
 /// The expected media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,4 +12,5 @@ pub(crate) mod prefer;
 pub(crate) mod query;
 pub(crate) mod request;
 pub(crate) mod request_origin;
+pub(crate) mod sign_in_client;
 pub(crate) mod staleness;

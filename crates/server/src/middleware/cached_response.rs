@@ -10,11 +10,11 @@ use axum::http::header::{ETAG, VARY};
 use axum::response::Response;
 use galley_application::StalenessBound;
 use galley_domain::Timestamp;
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 use metrics::{Counter, Histogram};
 
 use crate::app::App;
-use crate::extract::authentication::{self, TokenLookup};
+use crate::extract::authentication::{self, CredentialLookup};
 use crate::middleware::conditional_get::not_modified;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::{error_response, request_log};
@@ -23,6 +23,7 @@ use crate::resources::rate_limit::RateLimitStatus;
 use crate::resources::response_cache::{
     CachedResponse, PendingEntry, ROUTES, ReadAfter, RequestKey, is_cacheable,
 };
+use crate::resources::stated_credential::StatedCredential;
 use crate::respond::entity_tag;
 
 /// Returns the valid cached response to a request.
@@ -36,7 +37,7 @@ pub(crate) async fn look_up(app: &App, request: &mut Request) -> Option<Response
     }
     // The data version precedes the lookup, so a valid response is no older than the request.
     let version = app.database().data_version()?;
-    let key = RequestKey::of(request)?;
+    let key = RequestKey::of(app.sessions(), request)?;
     let now = app.environment().now();
     if let Some(cached) = app.response_cache().get(&key)
         && let Some(token) = cached.token_if_valid()
@@ -50,14 +51,18 @@ pub(crate) async fn look_up(app: &App, request: &mut Request) -> Option<Response
 }
 
 async fn look_up_by_generation(app: &App, request: &mut Request, route: usize) -> Option<Response> {
-    let key = RequestKey::of(request)?;
+    let key = RequestKey::of(app.sessions(), request)?;
     // A malformed token causes no query.
-    authentication::bearer(request.headers())?;
-    let found = authentication::find_with_generation(app, key.token).await;
+    if matches!(key.credential, StatedCredential::Token(_)) {
+        authentication::bearer(request.headers())?;
+    }
+    let found = authentication::find_with_generation(app, key.credential).await;
     let now = app.environment().now();
     let mut pending = None;
-    if let Ok(Some((authentication, Some(generation)))) = &found {
-        if authentication.expires_at.is_none_or(|end| end > now)
+    if let Ok(Some((found, Some(generation)))) = &found
+        && let Some(authentication) = &found.authentication
+    {
+        if !found.has_expired(now)
             && let Some(cached) = app.response_cache().get(&key)
             && cached.has_generation(*generation)
         {
@@ -65,8 +70,8 @@ async fn look_up_by_generation(app: &App, request: &mut Request, route: usize) -
         }
         pending = app.response_cache().pending(&key, ReadAfter::Generation(*generation));
     }
-    let found = found.map(|found| found.map(|(authentication, _)| authentication));
-    request.extensions_mut().insert(TokenLookup(found));
+    let found = found.map(|found| found.map(|(found, _)| found));
+    request.extensions_mut().insert(CredentialLookup(found));
     add_pending(request, pending);
     None
 }
@@ -106,10 +111,10 @@ fn respond(
 ) -> Response {
     let started = Instant::now();
     let status = RateLimitStatus::default();
-    if let Err(error) = app.rate_limit().check(caller.token, Some(&status)) {
+    if let Err(error) = app.rate_limit().check(caller.credential, Some(&status)) {
         return rate_limited(app, request, cached, error.into(), &status);
     }
-    app.token_use().record(app.database(), caller, now);
+    app.credential_use().record(app.database(), caller, now);
     let tag = cached.headers.get(ETAG);
     let is_listed = tag.is_some_and(|tag| entity_tag::is_listed(request.headers(), tag));
     let body = if is_listed { Body::empty() } else { Body::from(cached.body.clone()) };

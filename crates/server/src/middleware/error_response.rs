@@ -89,7 +89,10 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
     if matches!(*method, Method::GET | Method::HEAD) {
-        headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));
+        headers.append(
+            VARY,
+            HeaderValue::from_static("authorization, cookie, galley-workspace, accept-encoding"),
+        );
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response

@@ -6,7 +6,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 use tracing::Span;
 use tracing::field::{Empty, display};
 
@@ -32,7 +32,7 @@ pub(crate) fn span(request: &Request, id: &RequestId) -> Span {
         id = id.as_str(),
         trace_id,
         client = Empty,
-        token = Empty,
+        credential = Empty,
         user = Empty
     );
     if tracing::enabled!(tracing::Level::DEBUG) {
@@ -49,11 +49,11 @@ fn record_client(span: &Span, request: &Request) {
     }
 }
 
-/// Adds the caller's token and user to the current span.
+/// Adds the caller's credential and user to the current span.
 pub(crate) fn record_caller(caller: &Authentication) {
     if tracing::enabled!(tracing::Level::DEBUG) {
         let span = Span::current();
-        span.record("token", display(caller.token));
+        span.record("credential", display(caller.credential));
         span.record("user", display(caller.user));
     }
 }
@@ -92,8 +92,8 @@ pub(crate) fn log_cached(
     }
     let id = response.headers().get(&X_REQUEST_ID).and_then(|id| id.to_str().ok());
     let trace_id = trace_id(request.headers()).map(display);
-    let (token, user) = (display(caller.token), display(caller.user));
-    let span = tracing::info_span!("request", id, trace_id, client = Empty, token, user);
+    let (credential, user) = (display(caller.credential), display(caller.user));
+    let span = tracing::info_span!("request", id, trace_id, client = Empty, credential, user);
     record_client(&span, request);
     let path = request.uri().path();
     span.in_scope(|| log(request.method(), path, route, response.status(), started.elapsed()));

@@ -25,7 +25,7 @@ const HEADERS: [(&str, &str, &str); 15] = [
     (
         "Vary",
         "The request headers on which the response depends.",
-        "authorization, accept-encoding",
+        "authorization, cookie, galley-workspace, accept-encoding",
     ),
     ("Location", "The URL of the new resource.", "/tags?id=tag_01kah3v9k8d4x7w2m5n6p8q9rs"),
     (
@@ -87,6 +87,12 @@ pub(super) fn parameters() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     let tag = json!({"type": "string", "examples": ["\"3.lQ0xRcq1uBxWJ5f2\""]});
     json!({
+        "GalleyWorkspace": header(
+            "Galley-Workspace",
+            "The workspace of a request with a session. It is required, except under `/profile`, \
+             for the list of workspaces and to sign out. With an access token it is ignored.",
+            json!({"type": "string", "examples": ["ws_01kah3v9k8d4x7w2m5n6p8q9rs"]}),
+        ),
         "IfNoneMatch": header(
             "If-None-Match",
             "The entity tags of the client's copies: if one is current, the response is 304 \

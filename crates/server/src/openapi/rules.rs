@@ -26,6 +26,9 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The name of the security scheme.
 const TOKEN_SCHEME: &str = "accessToken";
 
+/// The name of the scheme of sessions.
+const SESSION_SCHEME: &str = "session";
+
 /// The fields that examples show only in responses to creations.
 const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
 
@@ -89,6 +92,14 @@ pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
                     "scheme": "bearer",
                     "description": "An access token: `galley_` and 49 letters and digits. Each \
                                     operation lists the permission that the token must have.",
+                },
+                SESSION_SCHEME: {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "galley-session",
+                    "description": "The cookie of a session, for pages of the service itself. Under \
+                                    https its name is `__Host-galley-session`. The role of the \
+                                    signed-in member must have the permission of the operation.",
                 },
             },
             "parameters": parameters(),
@@ -160,10 +171,12 @@ impl OperationContext<'_> {
             operation["description"] = format!("{about}\n\n{needs}").trim().into();
             // Each item is an alternative.
             let alternative = |permission: &String| json!({TOKEN_SCHEME: [permission]});
-            operation["security"] = match &*permissions {
-                [] => json!([{TOKEN_SCHEME: []}]),
+            let mut alternatives: Vec<Value> = match &*permissions {
+                [] => vec![json!({TOKEN_SCHEME: []})],
                 permissions => permissions.iter().map(alternative).collect(),
             };
+            alternatives.push(json!({SESSION_SCHEME: []}));
+            operation["security"] = Value::Array(alternatives);
         } else {
             operation["security"] = json!([]);
         }
@@ -233,6 +246,9 @@ impl OperationContext<'_> {
             }
         }
         let mut common = Vec::new();
+        if self.facts.token {
+            common.push("GalleyWorkspace");
+        }
         if self.method == "get" {
             common.push("IfNoneMatch");
         }
@@ -263,11 +279,10 @@ impl OperationContext<'_> {
 
     fn complete_body(&self, operation: &mut Value) {
         let content = &mut operation["requestBody"]["content"];
-        if content.get(FORM).is_some() {
-            return;
-        }
+        let has_form = content.get(FORM).is_some();
         match content.get_mut(JSON) {
             Some(body) => self.add_example(body),
+            None if has_form => {}
             None => {
                 operation.as_object_mut().map(|operation| operation.shift_remove("requestBody"));
             }
@@ -383,13 +398,14 @@ impl OperationContext<'_> {
             ("delete", "204") => "Deleted.",
             (_, "204") => "Updated.",
             (_, "304") => "Not modified: `If-None-Match` names the current entity tag.",
+            (_, "303") => "Signed in: the browser is sent to the start page.",
             _ => "Accepted.",
         }
     }
 
     /// Returns true if no cache may store the response.
     fn is_private(&self) -> bool {
-        self.path == "/invite"
+        self.path == "/invite" || self.path.starts_with("/sign-in")
     }
 
     fn headers(&self, status: &str, operation: &Value) -> Value {
@@ -400,6 +416,7 @@ impl OperationContext<'_> {
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
             ("put", "204") if self.facts.prefer => names.push("ETag"),
             ("post", "201") if self.has_get => names.push("Location"),
+            (_, "303") => names.push("Location"),
             _ => {}
         }
         let limited = if self.facts.token { RATE_LIMIT_HEADERS } else { &[] };
@@ -415,6 +432,9 @@ impl OperationContext<'_> {
         let mut headers = refer_to_headers(&names);
         for &name in optional.iter().chain(limited) {
             headers[name] = optional_header(name);
+        }
+        if status == "429" {
+            headers["Retry-After"] = optional_header("Retry-After");
         }
         if matches!(status, "200" | "304") && has_parameter(operation, "total") {
             headers["Total-Count"] = optional_header("Total-Count");
@@ -441,15 +461,21 @@ impl OperationContext<'_> {
                 reasons.extend(more);
             }
         };
-        when(facts.query || facts.body, &[Reason::Validation]);
+        when(facts.query || facts.body || facts.signs_in && facts.form, &[Reason::Validation]);
         when(facts.body || facts.form, &[Reason::MalformedBody]);
         when(
             facts.body || facts.form,
             &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],
         );
         when(facts.token, &[Reason::Unauthorized, Reason::UnknownParameter]);
+        // A session names a workspace of its user.
+        when(facts.token, &[Reason::ForeignOrigin, Reason::Validation, Reason::NotFound]);
         // Few routes accept preview tokens.
         when(facts.token, &[Reason::InsufficientPermissions]);
+        when(
+            facts.signs_in && facts.body,
+            &[Reason::ForeignOrigin, Reason::InsecureConnection, Reason::TooManySignIns],
+        );
         when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);
         when(

@@ -1,7 +1,7 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 20] = [
+pub(super) const TAGS: [(&str, &str, &str); 22] = [
     (
         "content-pieces",
         "Content pieces",
@@ -19,7 +19,9 @@ pub(super) const TAGS: [(&str, &str, &str); 20] = [
         "Tokens",
         "Access tokens for programs. A token has at most the permissions of its member.",
     ),
-    ("profile", "Profile", "The user of the token."),
+    ("profile", PROFILE, "The user of the token or of the session."),
+    ("sign-in", PROFILE, ""),
+    ("sign-out", PROFILE, ""),
     ("workspace", "Workspace", "The workspace of the token."),
     ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
     ("events", "Events", "The changes in the workspace, in the order of their commits."),
@@ -31,6 +33,8 @@ pub(super) const TAGS: [(&str, &str, &str); 20] = [
     ("docs", SERVICE, ""),
     ("problems", SERVICE, ""),
 ];
+
+const PROFILE: &str = "Profile";
 
 const SERVICE: &str = "Service";
 

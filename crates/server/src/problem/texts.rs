@@ -76,6 +76,37 @@ texts! {
         "The request has no access token, or one that is malformed, unknown, revoked or expired.",
         "Send the header `Authorization: Bearer <ACCESS_TOKEN>`. The operator can create a token \
          with `galley token create`.";
+    ForeignOrigin, FORBIDDEN, "Another site sent the request",
+        "A browser sent the request with its session, or a form to sign in, from a page that does \
+         not belong to this service.",
+        "Use the pages of the service itself, at its public URL. Programs send an access token \
+         instead of a cookie.";
+    InsecureConnection, FORBIDDEN, "Signing in needs an encrypted connection",
+        "The public URL of the service is neither https nor a loopback address, so that others \
+         could read the cookie of a session.",
+        "Put the service behind a proxy with TLS, and set `public-url` to its https address. In a \
+         trusted network, set `sign-in-over-http` to `always`.";
+    SessionRequired, FORBIDDEN, "The operation needs a session",
+        "The request has an access token. Sessions are seen and ended only by the person who \
+         signed in.",
+        "Sign in, and send the request with the cookie of the session.";
+    SignInRequired, FORBIDDEN, "Sign in first",
+        "The invite was opened by a copied link, which does not prove the address, and the address \
+         belongs to a user.",
+        "Sign in by mail with this address, and open the link again in the same browser. Or use the \
+         link in the mail of the invite.";
+    OtherBrowser, FORBIDDEN, "This is another browser",
+        "A mailed link works only in the browser in which it was requested, so that a stolen or \
+         scanned mail is worth nothing.",
+        "Enter the code of the mail in the browser in which you asked for it. Or ask for a new mail \
+         in this one.";
+    WrongCode, FORBIDDEN, "The code is wrong",
+        "The code is not the one in the mail that was requested last.",
+        "Copy the eight characters from the newest mail. After five wrong codes, ask for a new \
+         mail.";
+    SignInEnded, GONE, "The link or code has ended",
+        "A link or code works once, for 15 minutes, and only the newest one of a browser.",
+        "Ask for a new mail, and use it in the same browser.";
     InsufficientPermissions, FORBIDDEN, "The token lacks a permission",
         "The token, or the role of its user, lacks the permission that the detail names. A request \
          needs the permission in both.",
@@ -195,6 +226,10 @@ texts! {
         "The token exceeded the limit of requests per minute that the operator has set.",
         "Retry after the time in `Retry-After`. The header `RateLimit` of every response states \
          how many requests are left.";
+    TooManySignIns, TOO_MANY_REQUESTS, "Too many attempts to sign in",
+        "The address, or the network of the client, had too many attempts to sign in within an \
+         hour.",
+        "Retry after the time in `Retry-After`.";
     TooManyInvites, TOO_MANY_REQUESTS, "The workspace sends too many invites",
         "The workspace reached the limit of invites per hour that the operator has set.",
         "Retry after the time in `Retry-After`.";

@@ -1,35 +1,35 @@
-//! The rate limit of tokens, in requests per minute.
+//! The rate limit of tokens and sessions, in requests per minute.
 //!
-//! Each token has a bucket that refills evenly (GCRA). Responses report its status, after the
+//! Each of them has a bucket that refills evenly (GCRA). Responses report its status, after the
 //! IETF's draft on RateLimit header fields.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
 use galley_application::{Error, Reason, Rejection};
-use galley_domain::TokenId;
+use galley_domain::Credential;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-/// The interval at which full buckets are deleted.
-const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
-
 /// The policy's window in seconds.
 const WINDOW: u32 = 60;
 
-type Buckets =
-    RateLimiter<TokenId, HashMapStateStore<TokenId>, DefaultClock, StateInformationMiddleware>;
+type Buckets = RateLimiter<
+    Credential,
+    HashMapStateStore<Credential>,
+    DefaultClock,
+    StateInformationMiddleware,
+>;
 
-/// The rate limit of each token, if there is one.
+/// The rate limit of each credential, if there is one.
 pub(crate) struct RateLimit(Option<(NonZeroU32, Buckets)>);
 
-/// The rate-limit status of a token. Clones share it, from the check of the request to the headers
-/// of the response.
+/// The rate-limit status of a credential. Clones share it, from the check of the request to the
+/// headers of the response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RateLimitStatus(Arc<OnceLock<HeaderMap>>);
 
@@ -51,25 +51,22 @@ impl RateLimit {
         }))
     }
 
-    /// Deletes full buckets at an interval. Never returns.
-    pub(crate) async fn delete_full_buckets_periodically(&self) {
-        loop {
-            if let Some((_, buckets)) = &self.0 {
-                buckets.retain_recent();
-                buckets.shrink_to_fit();
-            }
-            tokio::time::sleep(CLEANUP_INTERVAL).await;
+    /// Deletes full buckets.
+    pub(crate) fn delete_full_buckets(&self) {
+        if let Some((_, buckets)) = &self.0 {
+            buckets.retain_recent();
+            buckets.shrink_to_fit();
         }
     }
 
-    /// Counts a request of a token, and rejects it beyond the limit.
+    /// Counts a request of a credential, and rejects it beyond the limit.
     pub(crate) fn check(
         &self,
-        token: TokenId,
+        credential: Credential,
         standing: Option<&RateLimitStatus>,
     ) -> Result<(), Error> {
         let Some((per_minute, buckets)) = &self.0 else { return Ok(()) };
-        let checked = buckets.check_key(&token);
+        let checked = buckets.check_key(&credential);
         let remaining = checked
             .as_ref()
             .map_or(0, governor::middleware::StateSnapshot::remaining_burst_capacity);

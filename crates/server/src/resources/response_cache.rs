@@ -11,7 +11,7 @@
 //!
 //! [`Database::data_version`]: galley_storage::Database::data_version
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,14 +22,15 @@ use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use galley_domain::ContentPieceId;
-use galley_domain::access_token::TokenHash;
+use galley_domain::access_token::{self, TokenHash};
 use galley_storage::{DataVersion, Generation};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
-use sha2::{Digest, Sha256};
 
 use crate::extract::prefer::{Handling, handling};
 use crate::resources::request_memory::WorkspaceMemory;
+use crate::resources::sessions::{self, SessionSettings};
+use crate::resources::stated_credential::StatedCredential;
 use crate::resources::token_cache::{CachedToken, TokenCache};
 use crate::respond::response::UncompressedSize;
 
@@ -82,13 +83,24 @@ struct CacheKey {
 }
 
 /// The key of a request, which borrows from it.
-#[derive(Hash)]
 pub(crate) struct RequestKey<'r> {
-    pub(crate) token: TokenHash,
+    pub(crate) credential: StatedCredential,
+    token: TokenHash,
     target: &'r str,
     accept_encoding: Option<&'r HeaderValue>,
     origin: Option<&'r HeaderValue>,
     handling: Option<Handling>,
+}
+
+/// The same as the hash of the [`CacheKey`].
+impl Hash for RequestKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.token.hash(state);
+        self.target.hash(state);
+        self.accept_encoding.hash(state);
+        self.origin.hash(state);
+        self.handling.hash(state);
+    }
 }
 
 impl Equivalent<CacheKey> for RequestKey<'_> {
@@ -102,8 +114,9 @@ impl Equivalent<CacheKey> for RequestKey<'_> {
 }
 
 impl<'r> RequestKey<'r> {
-    /// Returns the key of a request. A request without a single bearer token has none.
-    pub(crate) fn of(request: &'r Request) -> Option<Self> {
+    /// Returns the key of a request. A request without a single bearer token or the session of an
+    /// own page has none.
+    pub(crate) fn of(sessions: &SessionSettings, request: &'r Request) -> Option<Self> {
         let headers = request.headers();
         let only = |name| {
             let mut values = headers.get_all(name).iter();
@@ -113,12 +126,26 @@ impl<'r> RequestKey<'r> {
             }
         };
         only(HOST).ok()??;
-        let (scheme, token) = only(AUTHORIZATION).ok()??.to_str().ok()?.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
+        let credential = match only(AUTHORIZATION).ok()? {
+            Some(value) => {
+                let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+                if !scheme.eq_ignore_ascii_case("bearer") {
+                    return None;
+                }
+                StatedCredential::Token(access_token::hash(token.trim()))
+            }
+            None => {
+                let cookie = sessions.session(headers)?;
+                let workspace = sessions::workspace(headers).ok().flatten()?;
+                if !sessions.is_own_request(request.method(), headers) {
+                    return None;
+                }
+                StatedCredential::session(cookie, Some(workspace))
+            }
+        };
         Some(Self {
-            token: Sha256::digest(token.trim().as_bytes()).into(),
+            credential,
+            token: credential.cache_key(),
             target: request.uri().path_and_query()?.as_str(),
             accept_encoding: only(ACCEPT_ENCODING).ok()?,
             origin: only(ORIGIN).ok()?,
@@ -169,7 +196,7 @@ impl CachedResponse {
             Some(piece) => token.last_change.piece_is_unchanged_since(piece, *version),
             None => token.last_change.is_unchanged_since(*version),
         };
-        is_valid.then_some(token)
+        (is_valid && token.is_open()).then_some(token)
     }
 
     /// Returns true if the response was read in this generation.

@@ -1,10 +1,11 @@
-//! The token cache: the rights of tokens, valid while no access right of their workspace changes.
+//! The token cache: the rights of tokens and sessions, valid while no access right of their
+//! workspace changes.
 
 use std::sync::Arc;
 
-use galley_domain::Timestamp;
 use galley_domain::access_token::TokenHash;
-use galley_storage::tokens::Authentication;
+use galley_domain::{Credential, Timestamp};
+use galley_storage::authentication::Authentication;
 use galley_storage::{DataVersion, Database, LastModified};
 use quick_cache::sync::Cache;
 
@@ -24,9 +25,18 @@ pub(crate) struct CachedToken {
 }
 
 impl CachedToken {
-    /// Returns true if no access right of the workspace changed since the token was read.
+    /// Returns true if no access right of the workspace changed since the credential was read, and,
+    /// for a session, no session ended.
     pub(crate) fn is_current(&self) -> bool {
-        self.last_change.permissions_are_unchanged_since(self.version)
+        self.last_change.permissions_are_unchanged_since(self.version) && self.is_open()
+    }
+
+    /// Returns true unless a session ended since this one was read.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.authentication.credential {
+            Credential::Token(_) => true,
+            Credential::Session(_) => self.last_change.sessions_are_unchanged_since(self.version),
+        }
     }
 
     /// Returns true if the token has expired at `now`.
@@ -41,10 +51,17 @@ impl TokenCache {
         Self(Cache::new(ENTRIES_LIMIT))
     }
 
-    /// Returns a cached token that is still current.
-    pub(crate) fn get(&self, database: &Database, hash: &TokenHash) -> Option<Arc<Authentication>> {
+    /// Returns a cached credential that is still current. The use of a session extends it, so an
+    /// expired one is read again.
+    pub(crate) fn get(
+        &self,
+        database: &Database,
+        hash: &TokenHash,
+        now: Timestamp,
+    ) -> Option<Arc<Authentication>> {
         database.data_version()?;
-        self.current(hash).map(|cached| Arc::clone(&cached.authentication))
+        let cached = self.current(hash).filter(|cached| !cached.has_expired(now))?;
+        Some(Arc::clone(&cached.authentication))
     }
 
     /// Returns the entry of a token that is still current.

@@ -9,8 +9,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use galley_application::Reason;
 use sha2::{Digest, Sha256};
 
+use crate::problem::{ReasonTexts, texts};
 use crate::respond::response::{self, StaticFile};
 
 /// The style sheet of every page.
@@ -41,8 +43,27 @@ pub(crate) fn public(page: &impl Template) -> Response {
     response
 }
 
-/// Returns a page with private data: never cached, without a referrer, and with a form that is
-/// submitted to this service.
+/// A page with a message, after which nothing is to be done here.
+#[derive(Template)]
+#[template(path = "message.html")]
+pub(crate) struct MessagePage {
+    pub(crate) title: &'static str,
+    pub(crate) cause: &'static str,
+    pub(crate) cure: &'static str,
+    /// True if a new mail to sign in helps.
+    pub(crate) asks_again: bool,
+}
+
+/// Returns a page that explains a rejection.
+pub(crate) fn explanation(reason: Reason) -> Response {
+    let ReasonTexts { status, title, cause, cure } = texts(reason);
+    let asks_again =
+        matches!(reason, Reason::OtherBrowser | Reason::SignInEnded | Reason::SignInRequired);
+    private(status, &MessagePage { title, cause, cure, asks_again })
+}
+
+/// Returns a page with private data: never cached, and with a form that is submitted to this
+/// service. Without a referrer, a form would state no origin.
 pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| content_security_policy("'self'"));
     let mut response = Response::new(Body::from(render(page)));
@@ -51,6 +72,6 @@ pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
     headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

@@ -157,6 +157,12 @@ pub(crate) fn with_preference_applied(mut response: Response) -> Response {
     response
 }
 
+/// Returns 202 with a body.
+pub(crate) fn accepted<T: Serialize>(body: &T) -> Response {
+    let bytes = serde_json::to_vec(body).expect("resources are JSON");
+    with_json(StatusCode::ACCEPTED, bytes.into())
+}
+
 /// Returns 204 after a deletion.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()

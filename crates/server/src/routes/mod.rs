@@ -12,6 +12,8 @@ pub(crate) mod problems;
 pub(crate) mod profile;
 pub(crate) mod roles;
 pub(crate) mod service;
+pub(crate) mod sessions;
+pub(crate) mod sign_in;
 pub(crate) mod tags;
 pub(crate) mod tokens;
 pub(crate) mod variants;

@@ -3,7 +3,7 @@
 use galley_api_types::workspace_member::{ProfileBody, ProfileChange};
 use galley_application::operations::profile;
 
-use crate::extract::actor::{ReadProfile, WriteProfile};
+use crate::extract::actor::{ReadOwnProfile, WriteOwnProfile};
 use crate::routes::prelude::*;
 
 /// Get the profile of the token's user
@@ -11,7 +11,7 @@ use crate::routes::prelude::*;
     get, path = "/profile", operation_id = "getProfile",
     responses((status = 200, body = ProfileBody<'_>)),
 )]
-pub(crate) async fn get(actor: Actor<ReadProfile>) -> Result<Response, Problem> {
+pub(crate) async fn get(actor: Actor<ReadOwnProfile>) -> Result<Response, Problem> {
     let user = profile::get(actor.caller()).await?;
     Ok(response::resource(user.version, &ProfileBody::from(&user)))
 }
@@ -23,11 +23,12 @@ pub(crate) async fn get(actor: Actor<ReadProfile>) -> Result<Response, Problem> 
     put, path = "/profile", operation_id = "updateProfile", request_body = ProfileChange,
     responses(
         (status = 200, body = ProfileBody<'_>),
+        (status = 403, description = "beyond_own_permissions"),
         (status = 409, description = "username_taken"),
     ),
 )]
 pub(crate) async fn update(
-    actor: Actor<WriteProfile>,
+    actor: Actor<WriteOwnProfile>,
     request: ChangeRequest<ProfileChange>,
 ) -> Result<Response, Problem> {
     let ParsedChange { prefer, expected, change, .. } = request.parse(actor.caller()).await?;

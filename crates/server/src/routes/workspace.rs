@@ -4,7 +4,7 @@ use galley_api_types::workspace_member::{WorkspaceBody, WorkspaceChange};
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 
 use crate::extract::actor::{ReadWorkspace, WriteWorkspace};
 use crate::routes::prelude::*;

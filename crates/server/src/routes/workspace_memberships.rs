@@ -1,15 +1,21 @@
 //! `/workspace-memberships`: the members of a workspace and their invites.
 
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
 use galley_api_types::workspace_member::{
-    MemberChange, MembershipBody, NewInvite, WorkspaceMemberBody,
+    InviteLinkBody, InviteToLink, InviteToResend, MemberChange, MembershipBody, NewInvite,
+    WorkspaceMemberBody,
 };
-use galley_application::Rejection;
+use galley_application::operations::invite_links::{self, InviteLink};
 use galley_application::operations::members::{self, Invitation};
+use galley_application::{CreatedResponse, Rejection};
 use galley_domain::permission::{Permission, Resource};
 use galley_domain::{WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::{Member, Membership};
 
-use crate::extract::actor::{ReadWorkspaceMemberships, WriteWorkspaceMemberships};
+use crate::extract::actor::{AnyUser, ReadWorkspaceMemberships, WriteWorkspaceMemberships};
+use crate::extract::body::JsonBody;
+use crate::extract::request;
 use crate::routes::prelude::*;
 use crate::routes::workspace::sees_billing;
 
@@ -46,7 +52,7 @@ pub(crate) async fn list_members(
     responses((status = 200, body = [MembershipBody<'_>])),
 )]
 pub(crate) async fn list_workspaces(
-    actor: Actor<AnyToken>,
+    actor: Actor<AnyUser>,
     list: IdListQuery<WorkspaceId>,
 ) -> Result<Response, Problem> {
     let mut memberships = members::list_workspaces(actor.caller(), list.page()).await?;
@@ -85,6 +91,61 @@ pub(crate) async fn create(
     });
     let created = members::invite(actor.caller(), invitation, per_hour, request, respond).await?;
     Ok(created::respond(created))
+}
+
+/// Create a link for an invite
+///
+/// Returns a link for the inviter to pass on, beside the mail. It does not prove the address of the
+/// person who opens it: it can't be accepted for a user who exists, unless that user is signed in.
+/// A new user's sessions reach this workspace only, until the user signs in by mail.
+#[utoipa::path(
+    post, path = "/workspace-memberships/invite-link", operation_id = "createInviteLink",
+    request_body = InviteToLink,
+    responses(
+        (status = 200, body = InviteLinkBody<'_>),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 404, description = "not_found"),
+        (status = 409, description = "already_member"),
+        (status = 429, description = "too_many_invites"),
+    ),
+)]
+pub(crate) async fn create_invite_link(
+    State(app): State<App>,
+    actor: Actor<WriteWorkspaceMemberships>,
+    JsonBody { fields, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let (id, InviteToLink {}) = request::parse(actor.caller(), fields).await?;
+    let per_hour = app.limits().invites_per_hour;
+    let InviteLink { url, expires_at } =
+        invite_links::create_link(actor.caller(), id, per_hour).await?;
+    let mut response = response::ok(&InviteLinkBody { url: &url, expires_at });
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Send the mail of an invite again
+///
+/// The new mail is valid for seven days. Earlier mails and links of the invite become void.
+#[utoipa::path(
+    post, path = "/workspace-memberships/resend-invite", operation_id = "resendInvite",
+    request_body = InviteToResend,
+    responses(
+        (status = 204),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "already_member"),
+        (status = 429, description = "too_many_invites"),
+    ),
+)]
+pub(crate) async fn resend_invite(
+    State(app): State<App>,
+    actor: Actor<WriteWorkspaceMemberships>,
+    request: ActionRequest<InviteToResend>,
+) -> Result<Response, Problem> {
+    let (id, InviteToResend {}, request) = request.parse(actor.caller()).await?;
+    let per_hour = app.limits().invites_per_hour;
+    let respond = Respond::new(|(): &()| CreatedResponse::completed());
+    let resent = invite_links::resend(actor.caller(), id, per_hour, request, respond).await?;
+    Ok(created::respond(resent))
 }
 
 /// Change a member's role

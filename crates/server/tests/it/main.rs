@@ -54,6 +54,8 @@ mod roles;
 mod round_trip;
 mod secrets;
 mod service;
+mod sessions;
+mod sign_in;
 mod specified_interface;
 mod tags;
 mod text_requests;

@@ -55,7 +55,15 @@ impl Generation {
 pub struct LastModified {
     view: ContentView,
     workspace: Arc<WorkspaceLastModified>,
-    everything: Arc<AtomicU64>,
+    installation: Arc<InstallationLastModified>,
+}
+
+/// The last-modified versions of data of all workspaces.
+#[derive(Debug, Default)]
+struct InstallationLastModified {
+    everything: AtomicU64,
+    /// The last end of a session.
+    sessions: AtomicU64,
 }
 
 /// The last-modified versions of a workspace's data.
@@ -146,28 +154,33 @@ impl LastModified {
         self.no_later_than(&self.workspace.access, version)
     }
 
+    /// Returns true if no session has ended since `version`, except by expiry.
+    pub fn sessions_are_unchanged_since(&self, version: DataVersion) -> bool {
+        self.no_later_than(&self.installation.sessions, version)
+    }
+
     fn view(&self) -> &ViewLastModified {
         self.workspace.of(self.view)
     }
 
     fn no_later_than(&self, clock: &AtomicU64, version: DataVersion) -> bool {
         let last = |clock: &AtomicU64| clock.load(Ordering::SeqCst);
-        last(clock).max(last(&self.everything)) <= version.0
+        last(clock).max(last(&self.installation.everything)) <= version.0
     }
 }
 
 /// The last-modified map of all workspaces.
 #[derive(Debug, Default)]
 pub(crate) struct LastModifiedMap {
-    everything: Arc<AtomicU64>,
+    installation: Arc<InstallationLastModified>,
     workspaces: RwLock<HashMap<WorkspaceId, Arc<WorkspaceLastModified>>>,
 }
 
 impl LastModifiedMap {
     pub(crate) fn of(&self, workspace: WorkspaceId) -> LastModified {
-        let everything = Arc::clone(&self.everything);
+        let installation = Arc::clone(&self.installation);
         let view = ContentView::Current;
-        LastModified { view, workspace: self.of_workspace(workspace), everything }
+        LastModified { view, workspace: self.of_workspace(workspace), installation }
     }
 
     fn of_workspace(&self, workspace: WorkspaceId) -> Arc<WorkspaceLastModified> {
@@ -180,7 +193,10 @@ impl LastModifiedMap {
     /// Records the changes of `scope`, committed or about to be, at this data version.
     pub(crate) fn record(&self, scope: &ChangeScope, version: u64) {
         if scope.everything {
-            self.everything.fetch_max(version, Ordering::SeqCst);
+            self.record_everything(version);
+        }
+        if scope.sessions {
+            self.installation.sessions.fetch_max(version, Ordering::SeqCst);
         }
         for &(workspace, what) in &scope.workspaces {
             self.of_workspace(workspace).record(what, version);
@@ -188,7 +204,7 @@ impl LastModifiedMap {
     }
 
     pub(crate) fn record_everything(&self, version: u64) {
-        self.everything.fetch_max(version, Ordering::SeqCst);
+        self.installation.everything.fetch_max(version, Ordering::SeqCst);
     }
 }
 
@@ -205,6 +221,8 @@ pub enum Affects {
     Content(WorkspaceId),
     /// Permissions of a workspace, and all that its responses show.
     Access(WorkspaceId),
+    /// The validity of sessions, and nothing that responses show.
+    Sessions,
     /// Data of any workspace.
     Everything,
 }
@@ -213,6 +231,7 @@ pub enum Affects {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChangeScope {
     everything: bool,
+    sessions: bool,
     workspaces: Vec<(WorkspaceId, ChangedPart)>,
 }
 
@@ -242,6 +261,7 @@ impl ChangeScope {
             }
             Affects::Content(workspace) => self.add_workspace((workspace, ChangedPart::Content)),
             Affects::Access(workspace) => self.add_workspace((workspace, ChangedPart::Access)),
+            Affects::Sessions => self.sessions = true,
             Affects::Everything => self.everything = true,
         }
     }
@@ -277,6 +297,7 @@ impl ChangeScope {
 
     pub(crate) fn add(&mut self, other: Self) {
         self.everything |= other.everything;
+        self.sessions |= other.sessions;
         other.workspaces.into_iter().for_each(|changed| self.add_workspace(changed));
     }
 }

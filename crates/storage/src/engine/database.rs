@@ -392,7 +392,7 @@ impl Database {
 
     /// Returns true if other programs may write without notifying this one: on PostgreSQL. Changes
     /// are then detected by a query of the database
-    /// ([`crate::tables::tokens::find_by_hash_with_generation`]).
+    /// ([`crate::tables::authentication`]).
     pub fn has_generations(&self) -> bool {
         matches!(*self.engine, Engine::Postgres(_))
     }

@@ -13,6 +13,7 @@ use galley_domain::import_source::SourceHash;
 use galley_domain::publication::ContentView;
 use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::role::{BaseType, RoleName};
+use galley_domain::session::SignInMethod;
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::trash::TrashedId;
@@ -20,9 +21,9 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::webhook::{DisabledReason, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    Actor, AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey,
-    PermissionSet, RoleId, TagId, Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId,
-    WorkspaceMemberId,
+    Actor, AuditEntryId, ContentGroupId, ContentPieceId, Credential, DeliveryId, EventId, MailId,
+    OrderKey, PermissionSet, RoleId, SessionId, TagId, Timestamp, TokenId, UserId, VariantId,
+    WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 
 use crate::engine::error::{Error, Result};
@@ -63,7 +64,7 @@ macro_rules! displayed {
 displayed! {
     WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
     ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor,
-    TrashedId, AuditEntryId
+    TrashedId, AuditEntryId, SessionId, Credential
 }
 
 /// Stores values by their names.
@@ -87,7 +88,8 @@ named!(
     EventType,
     DisabledReason,
     DeliveryStatus,
-    Origin
+    Origin,
+    SignInMethod
 );
 
 /// Stores texts. They were checked when they were written, so reading them takes no check.

@@ -61,6 +61,8 @@ const MIGRATIONS: &[Migration] = migrations! {
     24 "preview tokens" "0024_preview_tokens.sql",
     25 "audit" "0025_audit.sql",
     26 "preview urls" "0026_preview_urls.sql",
+    27 "sessions" "0027_sessions.sql",
+    28 "invite links" "0028_invite_links.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

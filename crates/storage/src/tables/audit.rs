@@ -22,7 +22,7 @@ fn read(row: &Row<'_>) -> Result<AuditEntry> {
 pub enum AuditActor {
     /// A token.
     Token(TokenId),
-    /// A member, with any token.
+    /// A member, signed in or with any token.
     Member(WorkspaceMemberId),
     /// The server or the operator.
     System,
@@ -79,7 +79,7 @@ pub async fn list(
     match query.actor {
         Some(AuditActor::System) => add("a.actor =", galley_domain::Actor::System.into()),
         Some(AuditActor::Token(token)) => add("a.actor LIKE", format!("{token} %").into()),
-        Some(AuditActor::Member(member)) => add("a.actor LIKE", format!("% {member}").into()),
+        Some(AuditActor::Member(member)) => add("a.actor LIKE", format!("%{member}").into()),
         None => {}
     }
     let sql = format!(

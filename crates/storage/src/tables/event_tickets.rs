@@ -1,17 +1,17 @@
 //! Tickets of the event stream. Their text is not stored, only its SHA-256.
 
 use galley_domain::access_token::TokenHash;
-use galley_domain::{Timestamp, TokenId, WorkspaceId};
+use galley_domain::{Credential, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row};
 
-/// A ticket that stands for an access token.
+/// A ticket that stands for a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTicket {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// The access token.
-    pub token: TokenId,
+    /// The credential.
+    pub credential: Credential,
     /// The hash of the `Origin` that it is bound to, if any.
     pub origin_hash: Option<Vec<u8>>,
     /// True after its first use, which also binds it to no origin.
@@ -22,13 +22,13 @@ pub struct EventTicket {
 
 /// Inserts a ticket by the SHA-256 of its text.
 pub async fn insert(tx: &WriteTx<'_>, hash: &TokenHash, ticket: &EventTicket) -> Result<()> {
-    let sql = "INSERT INTO event_tickets (hash, workspace_id, token_id, origin_hash, is_used,
-            expires_at_ms)
+    let sql = "INSERT INTO event_tickets (hash, workspace_id, token_id, origin_hash,
+            is_used, expires_at_ms)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     tx.change(
         sql,
         params! {
-            hash, ticket.workspace, ticket.token, ticket.origin_hash.as_deref(), ticket.is_used,
+            hash, ticket.workspace, ticket.credential, ticket.origin_hash.as_deref(), ticket.is_used,
             ticket.expires_at
         },
         Affects::Nothing,
@@ -41,7 +41,9 @@ pub async fn find(tx: &Tx<'_>, hash: &TokenHash) -> Result<Option<EventTicket>> 
     let sql = "SELECT workspace_id, token_id, origin_hash, is_used, expires_at_ms
         FROM event_tickets WHERE hash = ?1";
     tx.find(sql, params![hash], |row| {
-        Ok(read_row!(row, 0 => EventTicket { workspace, token, origin_hash, is_used, expires_at }))
+        Ok(read_row!(row, 0 => EventTicket {
+            workspace, credential, origin_hash, is_used, expires_at
+        }))
     })
     .await
 }

@@ -1,7 +1,7 @@
 //! Stored responses to requests with idempotency keys. They are stored in the transactions of these
 //! requests' changes.
 
-use galley_domain::{Timestamp, TokenId, WorkspaceId};
+use galley_domain::{Credential, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Tx, WriteTx, params};
 
@@ -23,7 +23,7 @@ pub struct StoredRequest {
 pub async fn claim(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    token: TokenId,
+    credential: Credential,
     key: &str,
     request_hash: &[u8; 32],
     now: Timestamp,
@@ -31,12 +31,12 @@ pub async fn claim(
 ) -> Result<bool> {
     let sql = "DELETE FROM idempotency_keys
         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4";
-    tx.execute(sql, params![workspace, token, key, since], Affects::Nothing).await?;
+    tx.execute(sql, params![workspace, credential, key, since], Affects::Nothing).await?;
     let sql = "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
             created_at_ms)
         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let inserted = tx
-        .execute(sql, params![workspace, token, key, request_hash, now], Affects::Nothing)
+        .execute(sql, params![workspace, credential, key, request_hash, now], Affects::Nothing)
         .await?;
     Ok(inserted > 0)
 }
@@ -45,12 +45,12 @@ pub async fn claim(
 pub async fn find(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    token: TokenId,
+    credential: Credential,
     key: &str,
 ) -> Result<Option<StoredRequest>> {
     let sql = "SELECT request_hash, answer FROM idempotency_keys
         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
-    tx.find(sql, params![workspace, token, key], |row| {
+    tx.find(sql, params![workspace, credential, key], |row| {
         Ok(StoredRequest { request_hash: row.get(0)?, answer: row.get(1)? })
     })
     .await
@@ -60,13 +60,13 @@ pub async fn find(
 pub async fn store_response(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    token: TokenId,
+    credential: Credential,
     key: &str,
     answer: &str,
 ) -> Result<()> {
     let sql = "UPDATE idempotency_keys SET answer = ?4
         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3";
-    tx.change(sql, params![workspace, token, key, answer], Affects::Nothing).await
+    tx.change(sql, params![workspace, credential, key, answer], Affects::Nothing).await
 }
 
 /// Deletes up to `limit` keys from before `before`. Returns their number.

@@ -17,6 +17,8 @@ pub struct Invite {
     pub expires_at: Timestamp,
     /// The time at which it was used or revoked.
     pub ended_at: Option<Timestamp>,
+    /// True if the inviter copied the code. A mailed code proves the address.
+    pub is_copied: bool,
 }
 
 /// Inserts a new invite by its code's hash.
@@ -27,11 +29,14 @@ pub async fn insert(
     now: Timestamp,
 ) -> Result<()> {
     let sql = "INSERT INTO invites (code_hash, workspace_id, member_id, inviter_id, created_at_ms,
-            expires_at_ms)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            expires_at_ms, is_copied)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     tx.change(
         sql,
-        params![hash, invite.workspace, invite.member, invite.inviter, now, invite.expires_at],
+        params! {
+            hash, invite.workspace, invite.member, invite.inviter, now, invite.expires_at,
+            invite.is_copied
+        },
         Affects::Nothing,
     )
     .await
@@ -40,10 +45,12 @@ pub async fn insert(
 /// Finds the invite whose code has this hash, in any workspace: the invited person has nothing but
 /// the code.
 pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
-    let sql = "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
-        WHERE code_hash = ?1";
+    let sql = "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms, is_copied
+        FROM invites WHERE code_hash = ?1";
     tx.find(sql, params![hash], |row| {
-        Ok(read_row!(row, 0 => Invite { workspace, member, inviter, expires_at, ended_at }))
+        Ok(read_row!(row, 0 => Invite {
+            workspace, member, inviter, expires_at, ended_at, is_copied
+        }))
     })
     .await
 }

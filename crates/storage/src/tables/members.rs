@@ -188,6 +188,13 @@ pub async fn of_user(tx: &Tx<'_>, user: UserId, page: &IdPage) -> Result<Vec<Mem
     .await
 }
 
+/// Returns the first workspace of a user.
+pub async fn first_workspace(tx: &Tx<'_>, user: UserId) -> Result<Option<WorkspaceId>> {
+    let sql = "SELECT m.workspace_id FROM workspace_members m WHERE m.user_id = ?1
+        ORDER BY m.workspace_id LIMIT 1";
+    tx.find(sql, params![user], |row| row.get(0)).await
+}
+
 /// Returns those of `ids` that are members of the workspace, in any order, and possibly others.
 pub async fn profiles(
     tx: &Tx<'_>,

@@ -2,6 +2,7 @@
 //! parameter.
 
 pub mod audit;
+pub mod authentication;
 pub mod content_groups;
 pub mod content_piece_filters;
 pub mod content_piece_list;
@@ -28,6 +29,8 @@ pub mod published_pieces;
 pub mod rejected_credentials;
 mod revision_undo;
 pub mod roles;
+pub mod sessions;
+pub mod sign_ins;
 pub mod tags;
 pub mod tokens;
 pub mod trash;

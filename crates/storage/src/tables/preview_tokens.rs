@@ -1,8 +1,8 @@
-//! Preview tokens: each reads one piece in the current view, with the rights of the access token
+//! Preview tokens: each reads one piece in the current view, with the rights of the credential
 //! that created it. Their text is not stored, only its SHA-256.
 
 use galley_domain::access_token::TokenHash;
-use galley_domain::{ContentPieceId, Timestamp, TokenId, WorkspaceId};
+use galley_domain::{ContentPieceId, Credential, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row};
 
@@ -11,8 +11,8 @@ use crate::engine::{Affects, Result, Tx, WriteTx, params, read_row};
 pub struct PreviewToken {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// The access token that created it.
-    pub token: TokenId,
+    /// The credential that created it.
+    pub credential: Credential,
     /// The piece.
     pub piece: ContentPieceId,
     /// The time at which it expires.
@@ -24,7 +24,8 @@ pub async fn insert(tx: &WriteTx<'_>, hash: &TokenHash, preview: &PreviewToken) 
     let sql = "INSERT INTO preview_tokens (hash, workspace_id, token_id, content_piece_id,
             expires_at_ms)
         VALUES (?1, ?2, ?3, ?4, ?5)";
-    let params = params![hash, preview.workspace, preview.token, preview.piece, preview.expires_at];
+    let params =
+        params![hash, preview.workspace, preview.credential, preview.piece, preview.expires_at];
     tx.change(sql, params, Affects::Nothing).await
 }
 
@@ -33,7 +34,7 @@ pub async fn find(tx: &Tx<'_>, hash: &TokenHash) -> Result<Option<PreviewToken>>
     let sql = "SELECT workspace_id, token_id, content_piece_id, expires_at_ms
         FROM preview_tokens WHERE hash = ?1";
     tx.find(sql, params![hash], |row| {
-        Ok(read_row!(row, 0 => PreviewToken { workspace, token, piece, expires_at }))
+        Ok(read_row!(row, 0 => PreviewToken { workspace, credential, piece, expires_at }))
     })
     .await
 }

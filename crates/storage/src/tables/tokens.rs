@@ -2,58 +2,11 @@
 
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::publication::ContentView;
-use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
-use galley_domain::{
-    ContentGroupId, ContentPieceId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
-    WorkspaceMemberId,
-};
+use galley_domain::{ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId};
 
-use crate::engine::{Affects, Generation, Result, Row, Tx, WriteTx, params, read_row};
+use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 use crate::tables::paging::IdPage;
-
-/// The authentication of a request by its token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authentication {
-    /// The token.
-    pub token: TokenId,
-    /// The workspace.
-    pub workspace: WorkspaceId,
-    /// The token's user.
-    pub user: UserId,
-    /// The user's membership.
-    pub member: WorkspaceMemberId,
-    /// The base type of the member's role.
-    pub base_type: Option<BaseType>,
-    /// The permissions of the role.
-    pub role_permissions: PermissionSet,
-    /// The intersection of the token's permissions with the role's.
-    pub permissions: PermissionSet,
-    /// The groups whose subtrees it may see; `None` for all.
-    pub content_groups: Option<Vec<ContentGroupId>>,
-    /// The view of the content.
-    pub view: ContentView,
-    /// The extension that it belongs to.
-    pub extension: Option<String>,
-    /// The time at which it expires.
-    pub expires_at: Option<Timestamp>,
-    /// The stored time of its last use.
-    pub last_used_at: Option<Timestamp>,
-    /// The piece that a preview token reads, and nothing else.
-    pub preview_of: Option<ContentPieceId>,
-}
-
-impl Authentication {
-    /// Returns true if it has all permissions of its user's role, sees all content, and belongs to
-    /// no extension.
-    pub fn is_unlimited(&self) -> bool {
-        self.permissions == self.role_permissions
-            && self.content_groups.is_none()
-            && self.view == ContentView::Current
-            && self.preview_of.is_none()
-            && self.extension.is_none()
-    }
-}
 
 /// A token without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,67 +55,6 @@ fn read(row: &Row<'_>) -> Result<Token> {
         id, user, name, description, permissions, content_groups, extension, expires_at,
         last_used_at, created_at, version, view
     }))
-}
-
-const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
-    t.permissions, t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms, \
-    t.view";
-
-const OF_TOKEN: &str = "FROM tokens t
-    JOIN workspace_members m ON m.workspace_id = t.workspace_id AND m.user_id = t.user_id
-    JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
-
-fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
-    let mut found = read_row!(row, 0 => Authentication {
-        token, workspace, user, member, base_type, role_permissions, permissions, content_groups,
-        extension, expires_at, last_used_at, view;
-        preview_of: None
-    });
-    found.permissions = found.permissions.intersection(found.role_permissions);
-    Ok(found)
-}
-
-/// Finds the token with this hash, expired or not, if its user is still a member.
-pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
-    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
-    tx.find(&sql, params![hash], read_authentication).await
-}
-
-/// The start time of the database server, which differs after a failover.
-const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
-
-/// Like [`find_by_hash`], with the generation of its workspace. Data that is read afterwards is at
-/// least as new.
-pub async fn find_by_hash_with_generation(
-    tx: &Tx<'_>,
-    hash: &[u8; 32],
-) -> Result<Option<(Authentication, Generation)>> {
-    let server = if tx.has_other_writers() { SERVER } else { "0" };
-    let sql = format!(
-        "SELECT {AUTHENTICATION}, {server},
-            CASE WHEN t.view = 'published' THEN s.published_generation ELSE s.generation END,
-            CASE WHEN t.view = 'published' THEN NULL ELSE
-                (SELECT e.id FROM events e WHERE e.workspace_id = t.workspace_id
-                    ORDER BY e.sequence DESC LIMIT 1) END
-         {OF_TOKEN}
-         JOIN workspace_sequences s ON s.workspace_id = t.workspace_id
-         WHERE t.hash = ?1"
-    );
-    let read = |row: &Row<'_>| {
-        let generation = Generation::of(row.get(12)?, row.get(13)?, row.get(14)?);
-        Ok((read_authentication(row)?, generation))
-    };
-    tx.find(&sql, params![hash], read).await
-}
-
-/// Finds the current authentication of a token, if its user is still a member.
-pub async fn find_authentication(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    id: TokenId,
-) -> Result<Option<Authentication>> {
-    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.workspace_id = ?1 AND t.id = ?2");
-    tx.find(&sql, params![workspace, id], read_authentication).await
 }
 
 /// Finds a token.

@@ -20,16 +20,28 @@ pub struct User {
     pub avatar: Option<String>,
     /// The version, incremented by each change.
     pub version: i64,
+    /// The time at which the user has shown that mail to the address arrives.
+    pub email_verified_at: Option<Timestamp>,
+}
+
+impl User {
+    /// Returns true if the user has shown that mail to the address arrives.
+    pub fn has_verified_email(&self) -> bool {
+        self.email_verified_at.is_some()
+    }
 }
 
 /// The columns of the table `u` that [`read`] reads.
-pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avatar, u.version";
+pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avatar, u.version, \
+    u.email_verified_at_ms";
 
 /// Reads a user whose columns start at `first`, if there is one.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Option<User>> {
     let Some(id) = row.get(first)? else { return Ok(None) };
     let fields = first + 1;
-    Ok(Some(read_row!(row, fields => User { email, username, full_name, avatar, version; id })))
+    Ok(Some(read_row!(row, fields => User {
+        email, username, full_name, avatar, version, email_verified_at; id
+    })))
 }
 
 /// Finds a user.
@@ -61,14 +73,14 @@ pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
 /// Inserts a new user.
 pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()> {
     let sql = "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
-            version, created_at_ms)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            version, created_at_ms, email_verified_at_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     tx.change(
         sql,
         params! {
             user.id, &user.email, EmailAddress::from_stored(user.email.as_str()).key(),
             &user.username, Username::from_stored(user.username.as_str()).key(), &user.full_name,
-            &user.avatar, user.version, now
+            &user.avatar, user.version, now, user.email_verified_at
         },
         Affects::Nothing,
     )
@@ -89,4 +101,11 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
         Affects::Everything,
     )
     .await
+}
+
+/// Records that the user has shown that mail to the address arrives, unless it is recorded.
+pub async fn verify_email(tx: &WriteTx<'_>, id: UserId, now: Timestamp) -> Result<()> {
+    let sql = "UPDATE users SET email_verified_at_ms = ?2
+        WHERE id = ?1 AND email_verified_at_ms IS NULL";
+    tx.change(sql, params![id, now], Affects::Nothing).await
 }

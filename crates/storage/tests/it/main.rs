@@ -22,6 +22,7 @@ mod ordering;
 mod people;
 mod plans;
 mod portability;
+mod sign_in;
 mod simulation;
 mod sqlite_faults;
 mod sqlite_files;

@@ -8,9 +8,10 @@ use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId,
-    WebhookId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, Credential, MailId, PermissionSet, RoleId, Timestamp, TokenId,
+    UserId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::authentication;
 use galley_storage::event_tickets::{self, EventTicket};
 use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, FailingMail, MailOutcome, QueuedMail};
@@ -35,6 +36,7 @@ pub(crate) async fn exercise(
     let role = the_roles(tx, workspace).await?;
     let member = the_members(tx, workspace, role).await?;
     the_tokens(tx, workspace, &member).await?;
+    crate::sign_in::exercise(tx, workspace, &member).await?;
     the_webhooks(tx, workspace, group).await?;
     idempotency_keys(tx, workspace).await?;
     installation::lock(tx).await?;
@@ -113,6 +115,7 @@ async fn the_members(
         full_name: "Ann Ex".to_owned(),
         avatar: None,
         version: 1,
+        email_verified_at: None,
     };
     users::insert(tx, &user, NOW).await?;
     user.full_name = "Ann Example".to_owned();
@@ -179,6 +182,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
         inviter: admin.user.as_ref().map(|user| user.id),
         expires_at: LATER,
         ended_at: None,
+        is_copied: true,
     };
     invites::insert(tx, &[5; 32], &invite, NOW).await?;
     assert_eq!(invites::find(tx, &[5; 32]).await?, Some(invite));
@@ -225,6 +229,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
         full_name: "Ben".to_owned(),
         avatar: None,
         version: 1,
+        email_verified_at: None,
     };
     users::insert(tx, &ben, NOW).await?;
     members::join(tx, workspace, pending.id, ben.id, 3).await?;
@@ -310,17 +315,17 @@ async fn the_tokens(
     tokens::record_use(tx, workspace, token.id, NOW).await?;
     token.last_used_at = Some(LATER);
     assert_eq!(tokens::find(tx, workspace, token.id).await?.as_ref(), Some(&token));
-    let found = tokens::find_by_hash(tx, &[9; 32]).await?.expect("it was kept");
+    let found = authentication::find_by_token_hash(tx, &[9; 32]).await?.expect("it was kept");
     assert_eq!((found.workspace, found.member), (workspace, member.id));
     assert_eq!(found.content_groups.as_ref(), Some(&limits));
     assert_eq!(found.permissions.to_string(), "tags:write");
     assert_eq!(found.base_type, Some(BaseType::Admin));
     assert!(!found.is_unlimited());
-    let again = tokens::find_authentication(tx, workspace, token.id).await?;
+    let again = authentication::find(tx, workspace, Credential::Token(token.id)).await?;
     assert_eq!(again.as_ref(), Some(&found));
-    let with_generation = tokens::find_by_hash_with_generation(tx, &[9; 32]).await?;
+    let with_generation = authentication::find_by_token_hash_with_generation(tx, &[9; 32]).await?;
     assert_eq!(with_generation.map(|(found, _)| found), Some(found));
-    assert_eq!(tokens::find_by_hash(tx, &[8; 32]).await?, None);
+    assert_eq!(authentication::find_by_token_hash(tx, &[8; 32]).await?, None);
     for whose in [None, Some(user)] {
         let listed = tokens::list(tx, workspace, whose, &IdPage::default()).await?;
         assert_eq!(listed, [token.clone()]);
@@ -402,8 +407,9 @@ async fn the_tickets(
     workspace: WorkspaceId,
     token: TokenId,
 ) -> Result<(), Error> {
+    let credential = Credential::Token(token);
     let ticket =
-        EventTicket { workspace, token, origin_hash: None, is_used: false, expires_at: NOW };
+        EventTicket { workspace, credential, origin_hash: None, is_used: false, expires_at: NOW };
     event_tickets::insert(tx, &[1; 32], &ticket).await?;
     event_tickets::record_first_use(tx, &[2; 32], None, LATER).await?;
     assert_eq!(event_tickets::find(tx, &[1; 32]).await?.as_ref(), Some(&ticket));
@@ -420,20 +426,18 @@ async fn the_tickets(
     assert_eq!(event_tickets::delete_expired(tx, LATER, 10).await?, 1);
     event_tickets::insert(tx, &[1; 32], &ticket).await?;
     let preview =
-        PreviewToken { workspace, token, piece: ContentPieceId::new(1), expires_at: LATER };
+        PreviewToken { workspace, credential, piece: ContentPieceId::new(1), expires_at: LATER };
     preview_tokens::insert(tx, &[4; 32], &preview).await?;
     assert_eq!(preview_tokens::find(tx, &[4; 32]).await?.as_ref(), Some(&preview));
     assert_eq!(preview_tokens::delete_expired(tx, NOW, 10).await?, 0);
     assert_eq!(preview_tokens::delete_expired(tx, LATER, 10).await?, 1);
-    preview_tokens::insert(tx, &[4; 32], &preview).await?;
     assert!(tokens::delete(tx, workspace, token).await?);
-    assert_eq!(preview_tokens::find(tx, &[4; 32]).await?, None, "it ends with its creator");
-    assert_eq!(event_tickets::find(tx, &[1; 32]).await?, None, "it ends with its token");
+    assert_eq!(authentication::find(tx, workspace, credential).await?, None);
     Ok(())
 }
 
 async fn idempotency_keys(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
-    let token = TokenId::new(id());
+    let token = Credential::Token(TokenId::new(id()));
     let before = Timestamp::from_ms(NOW.ms() - 1);
     assert!(idempotency::claim(tx, workspace, token, "k", &[1; 32], NOW, before).await?);
     idempotency::store_response(tx, workspace, token, "k", "{}").await?;

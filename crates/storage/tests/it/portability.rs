@@ -25,8 +25,17 @@ const UNUSED: [&str; 13] = [
 
 /// Unique keys of a workspace's rows that don't begin with the workspace. Their values are looked
 /// up without it.
-const KEYS_WITHOUT_WORKSPACE: [&str; 5] =
-    ["event_matches", "event_tickets", "invites", "preview_tokens", "tokens_hash"];
+const KEYS_WITHOUT_WORKSPACE: [&str; 9] = [
+    "event_matches",
+    "event_tickets",
+    "event_tickets_of_credentials",
+    "invites",
+    "preview_tokens",
+    "preview_tokens_of_credentials",
+    "sessions",
+    "sessions_id",
+    "tokens_hash",
+];
 
 /// The functions whose result differs at each call. A distributed engine calls them on each shard.
 const VOLATILE_FUNCTIONS: [&str; 5] =

@@ -188,7 +188,9 @@ async fn reads_use_a_new_connection_after_one_falls_silent() {
     };
     let database = galley_storage::Database::open(options).await.unwrap();
     let look_up = async || {
-        let find = async |tx: &Tx<'_>| galley_storage::tokens::find_by_hash(tx, &[7; 32]).await;
+        let find = async |tx: &Tx<'_>| {
+            galley_storage::authentication::find_by_token_hash(tx, &[7; 32]).await
+        };
         database.read_row::<_, Error, _>("find", find).await
     };
     assert!(matches!(look_up().await, Ok(None)));

@@ -15,7 +15,7 @@ use futures_util::stream;
 use galley_application::operations::events::{self, VisibleEvent};
 use galley_application::{Error, Reason, Rejection};
 use galley_domain::Invalid;
-use galley_storage::tokens::Authentication;
+use galley_storage::authentication::Authentication;
 use tokio::sync::watch;
 
 use crate::app::App;

@@ -33,6 +33,7 @@ use crate::respond::response;
     responses(
         (status = 200, body = schema::AcceptedInviteSchema),
         (status = 404, description = "not_found"),
+        (status = 403, description = "sign_in_required"),
         (status = 409, description = "username_taken, already_member"),
         (status = 410, description = "invite_ended"),
     ),
@@ -51,7 +52,8 @@ pub(crate) async fn handle(
         Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),
         None => app.environment().new_access_token(),
     };
-    let acceptance = AcceptInviteRequest { code, username, full_name, token };
+    let acceptance =
+        AcceptInviteRequest { code, username, full_name, token, signed_in: None, browser: None };
     let accepted = invites::accept(app.service(), acceptance.clone(), origin).await?;
     let mut response = response::ok(&schema::AcceptedInviteSchema {
         workspace_id: accepted.workspace.to_string(),

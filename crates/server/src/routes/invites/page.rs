@@ -9,18 +9,19 @@ use galley_application::Reason;
 use galley_application::operations::invites::{
     self, AcceptInviteRequest, AcceptedInvite, InviteLookup, OpenInvite,
 };
-use galley_domain::Invalid;
+use galley_application::operations::sessions::{self, Browser};
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::{Invalid, UserId};
 
 use super::accept::token_of_attempt;
 use super::schema;
 use crate::app::App;
 use crate::extract::body::FormBody;
 use crate::extract::query::Query;
-use crate::extract::request_origin::Origin;
+use crate::extract::sign_in_client::SignInClient;
 use crate::problem::Problem;
-use crate::respond::pages;
+use crate::respond::pages::{self, MessagePage};
 
 #[derive(Template)]
 #[template(path = "invite.html")]
@@ -49,14 +50,6 @@ struct AcceptedPage<'a> {
     url: &'a str,
 }
 
-#[derive(Template)]
-#[template(path = "invite_over.html")]
-struct EndedInvitePage {
-    title: &'static str,
-    cause: &'static str,
-    cure: &'static str,
-}
-
 /// Get the page of an invite
 ///
 /// Returns an HTML page with a form to accept the invite. The page is the target of the link in the
@@ -81,11 +74,15 @@ struct EndedInvitePage {
         ),
     ),
 )]
-pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
+pub(crate) async fn get(
+    State(app): State<App>,
+    client: SignInClient,
+    mut query: Query,
+) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
     let invite = match invites::find(app.service(), &code).await? {
-        InviteLookup::Open(invite) => invite,
+        InviteLookup::Open(invite) => as_seen_by(&app, &client.browser, *invite).await?,
         over => return Ok(ended_page(&over)),
     };
     let email = EmailAddress::from_stored(&invite.email);
@@ -110,6 +107,11 @@ pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Resp
             body = String, content_type = "text/html"
         ),
         (
+            status = 403, description = "Another site sent the form, or the address belongs to a \
+                user who must sign in first.",
+            body = String, content_type = "text/html"
+        ),
+        (
             status = 404, description = "The invite does not exist.",
             body = String, content_type = "text/html"
         ),
@@ -125,9 +127,13 @@ pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Resp
 )]
 pub(crate) async fn submit(
     State(app): State<App>,
-    Origin(origin): Origin,
+    client: SignInClient,
     sent: FormBody,
 ) -> Result<Response, Problem> {
+    if client.require_own_page().is_err() {
+        return Ok(pages::explanation(Reason::ForeignOrigin));
+    }
+    let origin = client.browser.request.clone();
     let code = sent.field("code");
     let (attempt, names) =
         (sent.field("attempt"), [sent.field("username"), sent.field("fullName")]);
@@ -136,7 +142,7 @@ pub(crate) async fn submit(
         _ => token_of_attempt(&app, attempt, code, names[0], names[1]),
     };
     let invite = match invites::find(app.service(), code).await? {
-        InviteLookup::Open(invite) => invite,
+        InviteLookup::Open(invite) => as_seen_by(&app, &client.browser, *invite).await?,
         over => return repeated_or_ended(&app, code, &token, &over).await,
     };
     let (full_name, username) = match &invite.user {
@@ -157,13 +163,23 @@ pub(crate) async fn submit(
         let of_username = read.1.err().map(|invalid| invalid.to_string());
         return refused(StatusCode::BAD_REQUEST, read.0.err(), of_username);
     };
-    let acceptance =
-        AcceptInviteRequest { code: code.to_owned(), username: short_name, full_name: name, token };
+    let is_allowed = app.sessions().is_allowed;
+    let acceptance = AcceptInviteRequest {
+        code: code.to_owned(),
+        username: short_name,
+        full_name: name,
+        token,
+        signed_in: signed_in_user(&app, &client.browser).await?,
+        browser: is_allowed.then_some(client.browser),
+    };
     match invites::accept(app.service(), acceptance.clone(), origin).await {
         Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
             let detail = "belongs to another user: choose another one".to_owned();
             refused(StatusCode::CONFLICT, None, Some(detail))
+        }
+        Err(error) if error.reason() == Some(Reason::SignInRequired) => {
+            Ok(pages::explanation(Reason::SignInRequired))
         }
         // Another request may have ended the invite in the meantime.
         Err(error) => match invites::find(app.service(), code).await? {
@@ -171,6 +187,27 @@ pub(crate) async fn submit(
             over => Ok(ended_page(&over)),
         },
     }
+}
+
+/// Returns an invite as a person may see it. By a copied link, only the user with its address sees
+/// that there is a user.
+async fn as_seen_by(
+    app: &App,
+    browser: &Browser,
+    invite: OpenInvite,
+) -> Result<OpenInvite, Problem> {
+    if !invite.is_copied || invite.user.is_none() {
+        return Ok(invite);
+    }
+    let signed_in = signed_in_user(app, browser).await?;
+    let user = invite.user.filter(|user| Some(user.id) == signed_in);
+    Ok(OpenInvite { user, ..invite })
+}
+
+/// Returns the user who is signed in with a browser, and may act in any workspace.
+async fn signed_in_user(app: &App, browser: &Browser) -> Result<Option<UserId>, Problem> {
+    let Some(cookie) = &browser.session else { return Ok(None) };
+    Ok(sessions::find_user(app.service(), cookie).await?)
 }
 
 /// Returns the page of an ended invite or, for a repeat of the form that accepted it, the page of
@@ -189,7 +226,12 @@ async fn repeated_or_ended(
 
 fn accepted_page(app: &App, accepted: &AcceptedInvite, token: &AccessToken) -> Response {
     let url = app.limits().public_url.trim_end_matches('/');
-    pages::private(StatusCode::OK, &AcceptedPage { accepted, token: token.reveal(), url })
+    let page = AcceptedPage { accepted, token: token.reveal(), url };
+    let mut response = pages::private(StatusCode::OK, &page);
+    if let Some(started) = &accepted.session {
+        app.sessions().start(&mut response, &started.cookie);
+    }
+    response
 }
 
 fn form_page(
@@ -236,5 +278,5 @@ fn ended_page(found: &InviteLookup) -> Response {
             "Look for a newer mail, or ask the person who invited you.",
         ),
     };
-    pages::private(status, &EndedInvitePage { title, cause, cure })
+    pages::private(status, &MessagePage { title, cause, cure, asks_again: false })
 }

@@ -80,6 +80,17 @@ const ROWS: &str = r#"
         {"username":"a\u202eb"} -> username
         {"fullName":null,"username":null} -> fullName username
         {"avatar":"javascript:alert(1)"} -> avatar
+    POST /workspace-memberships/invite-link /workspace-memberships/resend-invite
+        {} -> id
+        {"id":1} -> id
+        {"id":"$tag"} -> 404 not_found
+        {"id":"$member"} -> 409 already_member
+    GET /profile/sessions
+        ?perPage=0 -> perPage
+        ?lastId=x -> lastId
+    DELETE /profile/sessions
+        ? -> id
+        ?all=x -> all
     PUT /workspace
         {"name":"","description":[],"logo":{}} -> name description logo
         {"name":null} -> name

@@ -18,7 +18,7 @@ pub(super) async fn send_form(service: &Service, fields: &[(&str, &str)]) -> Tes
 }
 
 /// Encodes fields as a browser's form does.
-pub(super) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(fields);
     request.header("content-type", "application/x-www-form-urlencoded").body(body.finish())
@@ -29,7 +29,7 @@ pub(super) fn assert_page(answer: &TestResponse, status: u16, words: &str) {
     assert!(answer.body.as_str().unwrap().contains(words), "{words}: {answer:?}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(answer.header("cache-control"), "no-store");
-    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    assert_eq!(answer.header("referrer-policy"), "same-origin");
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     assert_eq!(answer.header("etag"), "");
     let policy = answer.header("content-security-policy");

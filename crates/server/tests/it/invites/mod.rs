@@ -1,6 +1,7 @@
 //! Acceptance of invites, by the API and by the page: once, by any holder of the code.
 
 mod forms;
+mod links;
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_en
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::forms::{assert_page, form, page, send_form};
+pub(crate) use self::forms::form;
+use self::forms::{assert_page, page, send_form};
 use crate::members::mails_of;
 use crate::secrets;
 use crate::service::{Service, TestResponse};

@@ -2,6 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use galley_application::Error;
+use galley_domain::session::{SESSION_LIFETIME, SignInMethod};
+use galley_domain::{SessionId, UserId};
+use galley_storage::WriteTx;
+use galley_storage::sessions::{self, Session};
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -66,6 +71,9 @@ POST /content-pieces/preview {"id":"$piece"}
 POST /content-pieces/unpublish {"id":"$piece","at":"2027-01-01"}
 POST /content-pieces/restore {"id":"$own_piece","revision":"$revision"}
 GET /content-pieces/list?variant=$variant
+DELETE /profile/sessions?id=$session
+POST /workspace-memberships/invite-link {"id":"$member"}
+POST /workspace-memberships/resend-invite {"id":"$member"}
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
 GET /content-pieces/list?hasVariant=$variant
@@ -202,6 +210,27 @@ async fn add_own_ids(ids: &mut Placeholders, service: &Service) -> Vec<String> {
     kept
 }
 
+/// Creates a session of a user, and returns its id.
+async fn session_of(service: &Service, user: UserId) -> String {
+    let (id, now) = (SessionId::new(service.environment.new_id()), service.environment.now());
+    let session = Session {
+        id,
+        user,
+        workspace: None,
+        method: SignInMethod::Mail,
+        user_agent: None,
+        remote_address: None,
+        created_at: now,
+        last_used_at: now,
+        expires_at: now.later(SESSION_LIFETIME),
+    };
+    let insert = async move |tx: &WriteTx<'_>| {
+        Ok::<_, Error>(sessions::insert(tx, &session, &[1; 32]).await?)
+    };
+    service.database.write("test", insert).await.unwrap();
+    id.to_string()
+}
+
 /// Returns a disabled webhook, as its attempts would add statements.
 fn webhook_named(name: &str) -> Value {
     json!({"url": "https://hooks.invalid/", "name": name, "event": "memberAdded",
@@ -225,6 +254,7 @@ async fn foreign_resources_are_indistinguishable_from_absent_ones(store: TestSto
     let other = service.other_workspace().await;
     let mut ids = Placeholders::default();
     add_foreign_ids(&mut ids, &service, &other).await;
+    ids.add("session", session_of(&service, other.made.user).await);
     let kept = add_own_ids(&mut ids, &service).await;
     add_parts(&mut ids, &service);
     let requests = ids.fill(REQUESTS);

@@ -1,11 +1,14 @@
 //! Authentication and permissions of every route.
 
-use galley_domain::Timestamp;
+use galley_domain::{Timestamp, WorkspaceId};
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::json;
 
-use super::target::{OPEN, RESOURCES, TargetRequest, ids, routes, seen, start, target};
-use crate::service::{ALL, SITE, Service, TokenKind};
+use super::target::{
+    OF_SESSIONS, OPEN, RESOURCES, TargetRequest, ids, routes, seen, start, target,
+};
+use crate::service::{ALL, SITE, Service, TestResponse, TokenKind};
+use crate::sign_in::{Browser, OWNER};
 
 /// The permission of each route, and the expected statuses: for a token that may do it, for a token
 /// with this permission only, for a token limited to a group that does not contain the resource,
@@ -61,12 +64,17 @@ const ROWS: &str = "
     GET    /tokens/list                          tokens:read                200 200 200 200 200
     GET    /profile                              profile:read               200 200 200 200 200
     PUT    /profile                              profile:write              204 204 204 204 204
+    GET    /profile/sessions                     none                       403 403 403 403 403
+    DELETE /profile/sessions                     none                       403 403 403 403 403
+    POST   /sign-out                             none                       403 403 403 403 403
     GET    /workspace                            workspace:read             200 200 200 200 200
     PUT    /workspace                            workspace:write            204 204 204 204 204
     GET    /workspace-memberships/list-members   workspaceMemberships:read  200 200 200 200 200
     GET    /workspace-memberships/list-workspaces none                       200 200 200 200 200
     PUT    /workspace-memberships                workspaceMemberships:write 204 403 403 204 404
     POST   /workspace-memberships                workspaceMemberships:write 201 403 403 403 400
+    POST   /workspace-memberships/invite-link    workspaceMemberships:write 200 403 403 403 404
+    POST   /workspace-memberships/resend-invite  workspaceMemberships:write 204 403 403 403 404
     DELETE /workspace-memberships                workspaceMemberships:write 204 403 403 204 404
     GET    /webhooks                             webhooks:read              200 200 404 200 404
     PUT    /webhooks                             webhooks:write             204 403 404 204 404
@@ -106,6 +114,9 @@ const HIDDEN_FROM_SITES: [&str; 9] = [
     "/content-groups/schema/violations",
     "/tags",
 ];
+
+/// The routes at which a session need not name a workspace.
+const WITHOUT_WORKSPACE: [&str; 2] = ["/profile", "/workspace-memberships/list-workspaces"];
 
 /// A row of [`ROWS`].
 struct RouteExpectation {
@@ -171,6 +182,8 @@ struct Callers {
     /// A token of the published view.
     site: String,
     other: String,
+    /// The cookie of the Admin's session.
+    session: String,
     /// Descriptions and tokens of clients that must get 401.
     unauthorized: Vec<(&'static str, Option<String>)>,
 }
@@ -198,6 +211,11 @@ async fn callers(service: &Service) -> Callers {
         extension: service.token_of(owner, TokenKind { extension: Some("ext"), ..ALL }).await,
         site: service.token_of(owner, SITE).await,
         other: service.other_workspace().await.token,
+        session: {
+            let mut browser = Browser::default();
+            browser.sign_in(service, OWNER).await;
+            browser.cookie_header()
+        },
         unauthorized,
     }
 }
@@ -293,6 +311,37 @@ impl Matrix {
         }
     }
 
+    /// Checks the session of the Admin: it has the Admin's rights in the workspace that the request
+    /// names, and only for pages of the service.
+    async fn check_session(&mut self, method: &str, route: &str, kept: &TargetRequest) {
+        let success = row(method, route).success;
+        let home = self.service.home.made.workspace.to_string();
+        let foreign = WorkspaceId::new(1).to_string();
+        let is_of_user = WITHOUT_WORKSPACE.contains(&route);
+        for (workspace, site, status) in [
+            (Some(&home), "cross-site", 403),
+            (None, "cross-site", 403),
+            (Some(&foreign), "same-origin", 404),
+            (None, "same-origin", if is_of_user { success } else { 400 }),
+            (Some(&home), "same-origin", success),
+        ] {
+            let changes = status < 400 && method != "GET";
+            let fresh = if changes { self.target(method, route).await } else { kept.clone() };
+            let request = fresh.request(&self.service, method).header("sec-fetch-site", site);
+            let mut request = request.header("cookie", &self.callers.session);
+            if let Some(workspace) = workspace {
+                request = request.header("galley-workspace", workspace);
+            }
+            let answer = TestResponse::of(request).await;
+            let place = format!("{method} {route} by a session, {workspace:?}, {site}");
+            assert_eq!(answer.status, status, "{place}: {answer:?}");
+            if status == 403 {
+                assert_eq!(answer.body["reason"], "foreign_origin", "{place}");
+            }
+            self.cells += 1;
+        }
+    }
+
     /// Checks that another workspace's Admin gets the same response as for an absent resource.
     async fn check_foreign_admin(&mut self, method: &str, route: &str, kept: &TargetRequest) {
         let status = row(method, route).foreign_admin;
@@ -332,6 +381,9 @@ async fn every_route_enforces_authentication_and_permissions(store: TestStore) {
         let kept = matrix.target(method, route).await;
         matrix.check_unauthorized(method, route, &kept).await;
         matrix.check_clients(method, route, &kept).await;
+        if !OF_SESSIONS.contains(&(method.as_str(), route.as_str())) {
+            matrix.check_session(method, route, &kept).await;
+        }
         matrix.check_foreign_admin(method, route, &kept).await;
         let token = &matrix.service.home.token;
         let answer = kept.ask(&matrix.service, Some(token), method).await;

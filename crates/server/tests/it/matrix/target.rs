@@ -2,6 +2,7 @@
 
 use galley_server::ServerLimits;
 use galley_testing::TestStore;
+use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
 
 /// The routes that need no token, with a path of each and its status.
-pub(super) const OPEN: [(&str, &str, &str, u16); 11] = [
+pub(super) const OPEN: [(&str, &str, &str, u16); 16] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
     ("GET", "/readyz", "/readyz", 200),
@@ -21,7 +22,16 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 11] = [
     ("GET", "/invite", "/invite?code=x", 404),
     ("POST", "/invite", "/invite", 415),
     ("POST", "/invites/accept", "/invites/accept", 415),
+    ("GET", "/sign-in", "/sign-in", 200),
+    ("POST", "/sign-in", "/sign-in", 415),
+    ("GET", "/sign-in/link", "/sign-in/link?code=x", 410),
+    ("POST", "/sign-in/link", "/sign-in/link", 415),
+    ("POST", "/sign-in/code", "/sign-in/code", 415),
 ];
+
+/// The routes that need a session.
+pub(super) const OF_SESSIONS: [(&str, &str); 3] =
+    [("GET", "/profile/sessions"), ("DELETE", "/profile/sessions"), ("POST", "/sign-out")];
 
 pub(super) const RESOURCES: [&str; 13] = [
     "contentPieces",
@@ -200,6 +210,12 @@ async fn target_on_other_resource(
         (_, "/content-groups/list") => {
             TargetRequest::without_body(format!("{route}?ancestor={group}"))
         }
+        (_, "/workspace-memberships/invite-link" | "/workspace-memberships/resend-invite") => {
+            let invite = bodies(service, "/workspace-memberships", name).unwrap().create;
+            let id = service.create("/workspace-memberships", &invite).await;
+            TargetRequest::with_body(route, json!({"id": id}))
+        }
+        ("DELETE", "/profile/sessions") => TargetRequest::without_body(format!("{route}?all=true")),
         _ => TargetRequest::without_body(route),
     }
 }
@@ -274,14 +290,20 @@ impl TargetRequest {
         token: Option<&str>,
         method: &str,
     ) -> TestResponse {
-        let mut request = service.request(method.parse().unwrap(), &self.path);
+        let mut request = self.request(service, method);
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        if let Some(body) = &self.body {
-            request = request.json(body);
-        }
         TestResponse::of(request).await
+    }
+
+    /// Returns the request without a credential.
+    pub(super) fn request(&self, service: &Service, method: &str) -> RequestBuilder {
+        let request = service.request(method.parse().unwrap(), &self.path);
+        match &self.body {
+            Some(body) => request.json(body),
+            None => request,
+        }
     }
 }
 

@@ -40,6 +40,9 @@ fn without_volatile_fields(answer: &TestResponse, name: &str) -> (u16, Value) {
         for name in ["createdAt", "updatedAt", "publishedAt", "order", "token", "requestId"] {
             value.as_object_mut().map(|fields| fields.remove(name));
         }
+        if value["url"].as_str().is_some_and(|url| url.contains("/invite?code=")) {
+            *value = Value::from("a link of an invite");
+        }
         match value {
             Value::Array(items) => items.iter_mut().for_each(strip),
             Value::Object(fields) => fields.values_mut().for_each(strip),

@@ -125,9 +125,12 @@ fn options(store: &TestStore, role: ProcessRole, environment: &Environment) -> O
 
 /// Serves a database on a port of its own, and returns the URL.
 async fn serve(database: &Database, environment: &Environment, limits: ServerLimits) -> String {
-    let app = App::new(database.clone(), environment.clone(), key(), limits, None);
     let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     let url = format!("http://{}", server.address().expect("it is bound"));
+    let is_own = limits.public_url.is_empty();
+    let public_url = if is_own { url.clone() } else { limits.public_url.clone() };
+    let limits = ServerLimits { public_url, ..limits };
+    let app = App::new(database.clone(), environment.clone(), key(), limits, None);
     tokio::spawn(server.run(app, std::future::pending()));
     url
 }
@@ -158,7 +161,9 @@ impl Service {
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
         let url = serve(&database, &environment, limits).await;
-        let client = Client::builder().no_proxy().build().expect("a client can be made");
+        let redirects = reqwest::redirect::Policy::none();
+        let client =
+            Client::builder().no_proxy().redirect(redirects).build().expect("a client can be made");
         Self { url, database, environment, statements, home, clock, client, store }
     }
 
@@ -320,10 +325,10 @@ impl Service {
     pub(crate) async fn token_id(&self, token: &str) -> String {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(galley_storage::tokens::find_by_hash(tx, &hash).await?)
+            Ok::<_, Error>(galley_storage::authentication::find_by_token_hash(tx, &hash).await?)
         };
         let found = self.database.read("tokens.find", read).await.unwrap();
-        found.expect("the token works").token.to_string()
+        found.expect("the token works").credential.to_string()
     }
 
     /// Adds a member to the home workspace, with the given role and an unlimited token.

@@ -1,0 +1,93 @@
+//! The pages of `/sign-in`.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::Response;
+use galley_application::{Error, Reason};
+use galley_storage::users::User;
+
+use crate::problem::{Problem, texts};
+use crate::respond::pages;
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct AddressPage<'a> {
+    email: &'a str,
+    problem: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_code.html")]
+struct CodePage<'a> {
+    problem: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_link.html")]
+struct LinkPage<'a> {
+    user: &'a User,
+    code: &'a str,
+}
+
+/// Returns the page with the form for an address.
+pub(super) fn address(status: StatusCode, email: &str, problem: Option<&str>) -> Response {
+    pages::private(status, &AddressPage { email, problem })
+}
+
+/// Returns the page with the form for a code.
+pub(super) fn code(status: StatusCode, problem: Option<&str>) -> Response {
+    pages::private(status, &CodePage { problem })
+}
+
+/// Returns the page with the button of a link.
+pub(super) fn link(user: &User, code: &str) -> Response {
+    pages::private(StatusCode::OK, &LinkPage { user, code })
+}
+
+/// Returns the page for an address that was rejected.
+pub(super) fn failed_address(email: &str, error: Error) -> Result<Response, Problem> {
+    let Some(reason) = explained(&error) else { return Err(error.into()) };
+    let problem = detail(&error);
+    let response = address(texts(reason).status, email, Some(&problem));
+    Ok(with_retry_after(response, error))
+}
+
+/// Returns the page for a link or a code that can't be used.
+pub(super) fn failed_link(error: Error) -> Result<Response, Problem> {
+    let Some(reason) = explained(&error) else { return Err(error.into()) };
+    Ok(with_retry_after(pages::explanation(reason), error))
+}
+
+/// Returns the detail of a rejection as a sentence.
+pub(super) fn detail(error: &Error) -> String {
+    let detail = match error {
+        Error::Rejected(rejection) => rejection.detail.as_str(),
+        Error::Storage(_) => "",
+    };
+    let mut letters = detail.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Copies the header `Retry-After` of a rejection.
+fn with_retry_after(mut response: Response, error: Error) -> Response {
+    if let Some(seconds) = Problem::from(error).headers.get(RETRY_AFTER) {
+        response.headers_mut().insert(RETRY_AFTER, seconds.clone());
+    }
+    response
+}
+
+/// Returns the reason of a rejection that a page explains.
+fn explained(error: &Error) -> Option<Reason> {
+    error.reason().filter(|reason| {
+        matches!(
+            reason,
+            Reason::OtherBrowser
+                | Reason::SignInEnded
+                | Reason::TooManySignIns
+                | Reason::ForeignOrigin
+                | Reason::InsecureConnection
+        )
+    })
+}
