@@ -151,10 +151,6 @@ pub(crate) async fn link(
             status = 410, description = "The link has expired or was used.",
             body = String, content_type = "text/html"
         ),
-        (
-            status = 429, description = "The client has tried to sign in too often.",
-            body = String, content_type = "text/html"
-        ),
     ),
 )]
 pub(crate) async fn use_link(
