@@ -1,6 +1,6 @@
 //! The JSON representation of the author of a change.
 
-use galley_domain::{Actor, WorkspaceMemberId};
+use galley_domain::{Actor, TokenId, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,7 +19,7 @@ pub struct ActorBody<'a> {
     kind: ActorType,
     /// The token, which may have been revoked, or the member. Null for `system`.
     #[schema(value_type = Option<schemas::ActorId>)]
-    id: Option<String>,
+    id: Option<ActorIdBody>,
     /// The member, or the one to whom the token belonged. Null for `system`.
     #[schema(value_type = Option<schemas::WorkspaceMemberId>)]
     member_id: Option<WorkspaceMemberId>,
@@ -27,6 +27,14 @@ pub struct ActorBody<'a> {
     /// permission `workspaceMemberships:read`.
     #[schema(example = "Ann Example")]
     name: Option<&'a str>,
+}
+
+/// The identifier of an author.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ActorIdBody {
+    Token(TokenId),
+    Member(WorkspaceMemberId),
 }
 
 /// The kind of an author.
@@ -45,11 +53,11 @@ impl<'a> ActorBody<'a> {
         let name = user.map(|user| user.full_name.as_str());
         match actor {
             Actor::Token { token, member } => {
-                let id = Some(token.to_string());
+                let id = Some(ActorIdBody::Token(token));
                 Self { kind: ActorType::Token, id, member_id: Some(member), name }
             }
             Actor::Member(member) => {
-                let id = Some(member.to_string());
+                let id = Some(ActorIdBody::Member(member));
                 Self { kind: ActorType::Member, id, member_id: Some(member), name }
             }
             Actor::System => {

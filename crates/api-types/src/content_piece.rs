@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::actor::ActorBody;
 use crate::content::{Content, ContentFormat};
 use crate::conversion_warning::ConversionWarningBody;
-use crate::publication::PublicationBody;
+use crate::publication::{PublicationBody, PublicationJson};
 use crate::request::{ContentField, DescriptionHtml, Objects, References, bodies, body};
 use crate::revision::RevisionBody;
 use crate::schemas;
@@ -82,7 +82,8 @@ pub struct ContentPieceBody<'a> {
     /// The author of the last change. Null for pieces unchanged since before authors were stored.
     #[schema(value_type = Option<ActorBody<'_>>)]
     updated_by: Option<ActorBody<'a>>,
-    publication: PublicationBody<'a>,
+    #[schema(value_type = PublicationBody<'_>)]
+    publication: PublicationJson<'a>,
     /// The changed variant, in the data of events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
@@ -227,7 +228,7 @@ impl<'a> ContentPieceBody<'a> {
             updated_at: piece.updated_at,
             created_by: actor(piece.created_by),
             updated_by: actor(piece.updated_by),
-            publication: PublicationBody::new(piece, actor(publisher)),
+            publication: PublicationJson::new(piece, actor(publisher)),
             variant: None,
             conversion_warnings: None,
         }

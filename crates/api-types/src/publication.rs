@@ -1,10 +1,13 @@
 //! The JSON representation of the publication of a piece.
 
+use std::sync::LazyLock;
+
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::publication::PublicationState;
+use galley_domain::publication::{Publication, PublicationState};
 use galley_domain::{ContentGroupId, ContentPieceId, RevisionId, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Schema;
 
@@ -12,6 +15,44 @@ use crate::actor::ActorBody;
 use crate::request::{FieldContext, FieldValue, Parsed, body, schema_of};
 use crate::revision::RequestedRevision;
 use crate::schemas;
+
+/// The publication of a content piece, or the constant JSON of a draft. Lists have many drafts, and
+/// one text takes a tenth of the time that six fields take.
+#[derive(Debug)]
+pub(crate) enum PublicationJson<'a> {
+    Draft,
+    Other(Box<PublicationBody<'a>>),
+}
+
+impl<'a> PublicationJson<'a> {
+    /// Creates the representation of a piece's publication by this author.
+    pub(crate) fn new(piece: &ContentPiece, published_by: Option<ActorBody<'a>>) -> Self {
+        if piece.publication == Publication::default() {
+            return Self::Draft;
+        }
+        Self::Other(Box::new(PublicationBody::new(piece, published_by)))
+    }
+}
+
+impl Serialize for PublicationJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        static DRAFT: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+            let draft = PublicationBody {
+                state: PublicationState::Draft.as_str(),
+                revision: None,
+                published_at: None,
+                published_by: None,
+                publish_at: None,
+                unpublish_at: None,
+            };
+            to_raw_value(&draft).expect("its keys are texts")
+        });
+        match self {
+            Self::Draft => DRAFT.serialize(serializer),
+            Self::Other(body) => body.serialize(serializer),
+        }
+    }
+}
 
 /// The publication of a content piece.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,8 +81,7 @@ pub struct PublicationBody<'a> {
 }
 
 impl<'a> PublicationBody<'a> {
-    /// Creates the representation of a piece's publication by this author.
-    pub(crate) fn new(piece: &ContentPiece, published_by: Option<ActorBody<'a>>) -> Self {
+    fn new(piece: &ContentPiece, published_by: Option<ActorBody<'a>>) -> Self {
         let publication = &piece.publication;
         let published = publication.published;
         Self {
