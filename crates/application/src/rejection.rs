@@ -38,6 +38,16 @@ galley_domain::named_enum! {
         WrongCode = "wrong_code",
         /// The link or the code can no longer be used.
         SignInEnded = "sign_in_ended",
+        /// The identity provider does not respond as expected.
+        IdentityProviderFailed = "identity_provider_failed",
+        /// The identity provider declined, or its statement is not valid.
+        IdentityRejected = "identity_rejected",
+        /// The identity provider has not verified the user's address.
+        UnverifiedIdentity = "unverified_identity",
+        /// No member has the address of the identity.
+        UnknownIdentity = "unknown_identity",
+        /// The member with the address of the identity has never proved it.
+        UnverifiedMember = "unverified_member",
         /// The token lacks a permission.
         InsufficientPermissions = "insufficient_permissions",
         /// The change would grant or revoke more than the token has.

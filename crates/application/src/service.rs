@@ -7,6 +7,7 @@ use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::revision_retention::RevisionRetention;
 use galley_mail::Mailer;
+use galley_openid_connect::Provider;
 use galley_storage::Database;
 use tokio::sync::watch;
 
@@ -29,6 +30,8 @@ pub struct ServiceSettings {
     pub revision_retention: RevisionRetention,
     /// The days for which deleted pieces and groups are kept. 0 turns the trash off.
     pub trash_retention_days: u32,
+    /// The identity provider with which people may sign in.
+    pub identity_provider: Option<Provider>,
 }
 
 /// The running service without HTTP: the database, and the resources of workers. Clones share it.

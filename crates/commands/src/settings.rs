@@ -16,6 +16,7 @@ use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
 use galley_domain::trash;
 use galley_mail::{FromAddress, Mailer, Outbox, Smtp};
+use galley_openid_connect::{Provider, ProviderSettings};
 use galley_storage::DatabaseUrl;
 use toml::Spanned;
 
@@ -57,6 +58,23 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_SIGN_IN_OVER_HTTP", value_name = "ADDRESSES")]
     #[arg(value_parser = ["loopback", "always"], default_value = "loopback")]
     sign_in_over_http: String,
+    /// Let people sign in with this identity provider (OpenID Connect), named by its issuer URL
+    /// [default: none, people sign in by mail]
+    #[arg(long, global = true, env = "GALLEY_OPENID_CONNECT_ISSUER", value_name = "URL")]
+    #[arg(value_parser = text())]
+    openid_connect_issuer: Option<String>,
+    /// Use this client identifier at the identity provider
+    #[arg(long, global = true, env = "GALLEY_OPENID_CONNECT_CLIENT_ID", value_name = "ID")]
+    #[arg(value_parser = text())]
+    openid_connect_client_id: Option<String>,
+    /// Use this client secret at the identity provider [default: none, for a public client]
+    #[arg(long, global = true, env = "GALLEY_OPENID_CONNECT_CLIENT_SECRET", value_name = "SECRET")]
+    #[arg(hide_env_values = true, value_parser = text())]
+    openid_connect_client_secret: Option<String>,
+    /// Name the identity provider on the page to sign in [default: its host]
+    #[arg(long, global = true, env = "GALLEY_OPENID_CONNECT_NAME", value_name = "NAME")]
+    #[arg(value_parser = text())]
+    openid_connect_name: Option<String>,
     /// Serve /metrics on this address [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
@@ -367,6 +385,28 @@ impl Settings {
     /// Returns true if people may sign in over plain http at any address.
     pub fn allows_sign_in_over_http(&self) -> bool {
         self.sign_in_over_http == "always"
+    }
+
+    /// Returns the identity provider with which people may sign in, if the service is at
+    /// `public_url`.
+    pub fn identity_provider(&self, public_url: &str) -> anyhow::Result<Option<Provider>> {
+        let Some(issuer) = self.openid_connect_issuer.clone() else {
+            anyhow::ensure!(
+                self.openid_connect_client_id.is_none(),
+                "openid-connect-client-id requires openid-connect-issuer: set the provider's URL"
+            );
+            return Ok(None);
+        };
+        let client_id = self.openid_connect_client_id.clone().context(
+            "openid-connect-issuer requires openid-connect-client-id: register the service at the \
+             provider",
+        )?;
+        let host = url::Url::parse(&issuer).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let name = self.openid_connect_name.clone().or(host).unwrap_or_default();
+        let client_secret = self.openid_connect_client_secret.clone();
+        let settings = ProviderSettings { issuer, client_id, client_secret, name };
+        let redirect = format!("{}/sign-in/callback", public_url.trim_end_matches('/'));
+        Ok(Some(Provider::new(settings, redirect)?))
     }
 
     /// Returns the origins whose browser scripts are allowed.

@@ -34,6 +34,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     key::check_given(settings)?;
     first_start::token(settings, &Environment::default())?;
     let mailer = settings.mailer()?;
+    settings.identity_provider(&settings.public_url(settings.listen))?;
     if let Some(address) = settings.metrics_addr {
         start_metrics(address).await?;
     }
@@ -58,6 +59,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         trusted_proxies: settings.trusted_proxies()?,
         public_url: settings.public_url(address),
         allows_sign_in_over_http: settings.allows_sign_in_over_http(),
+        identity_provider: settings.identity_provider(&settings.public_url(address))?,
         node: node(address),
         revision_retention: settings.revision_retention(),
         trash_retention_days: settings.trash_retention,

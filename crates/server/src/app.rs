@@ -14,6 +14,7 @@ use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
 use galley_domain::trash;
 use galley_mail::Mailer;
+use galley_openid_connect::Provider;
 use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
 use tokio::sync::watch;
@@ -58,6 +59,8 @@ pub struct ServerLimits {
     pub public_url: String,
     /// True if people may sign in over http at any address.
     pub allows_sign_in_over_http: bool,
+    /// The identity provider with which people may sign in.
+    pub identity_provider: Option<Provider>,
     /// The name of this node among those that serve the same database.
     pub node: String,
     /// The time for which revisions are kept.
@@ -88,6 +91,7 @@ impl Default for ServerLimits {
             trusted_proxies: Vec::new(),
             public_url: String::new(),
             allows_sign_in_over_http: false,
+            identity_provider: None,
             node: String::new(),
             revision_retention: RevisionRetention::default(),
             trash_retention_days: trash::RETENTION_DAYS,
@@ -154,6 +158,7 @@ impl App {
             node: limits.node.clone(),
             revision_retention: limits.revision_retention,
             trash_retention_days: limits.trash_retention_days,
+            identity_provider: limits.identity_provider.clone(),
         };
         let service = Service::new(database, environment, key, settings, mailer);
         let sessions = SessionSettings::new(&limits.public_url, limits.allows_sign_in_over_http);

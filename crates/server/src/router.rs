@@ -119,6 +119,8 @@ fn table() -> Endpoints<App> {
         sign_in::link,
         sign_in::use_link,
         sign_in::use_code,
+        sign_in::provider::start,
+        sign_in::provider::complete,
         workspace::get,
         workspace::update,
         workspace_memberships::list_members,

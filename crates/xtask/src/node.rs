@@ -22,7 +22,7 @@ pub(crate) struct NpmPackages {
     source: &'static str,
 }
 
-pub(crate) const PACKAGES: [NpmPackages; 2] = [
+pub(crate) const PACKAGES: [NpmPackages; 3] = [
     NpmPackages {
         name: "TipTap and Markdown in Node",
         variable: "GALLEY_TEST_CONTENT_REFERENCE",
@@ -34,6 +34,12 @@ pub(crate) const PACKAGES: [NpmPackages; 2] = [
         variable: "GALLEY_TEST_API_CLIENTS",
         directory: "node-api-clients",
         source: "crates/galley/tests/clients",
+    },
+    NpmPackages {
+        name: "Identity provider in Node",
+        variable: "GALLEY_TEST_IDENTITY_PROVIDER",
+        directory: "node-identity-provider",
+        source: "crates/server/tests/identity-provider",
     },
 ];
 

@@ -13,6 +13,7 @@ pub mod deliveries;
 mod email_verification;
 pub mod event_tickets;
 pub mod events;
+pub mod identity_provider;
 pub mod import_sources;
 pub mod invite_links;
 pub mod invite_revocation;

@@ -218,7 +218,9 @@ pub async fn use_code(
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
         let sign_in = sign_ins::find_by_browser(tx, &hash).await?;
-        let sign_in = sign_in.filter(|sign_in| sign_in.expires_at > now).ok_or_else(ended)?;
+        let is_valid =
+            |sign_in: &SignIn| sign_in.expires_at > now && !sign_in.is_of_identity_provider();
+        let sign_in = sign_in.filter(is_valid).ok_or_else(ended)?;
         let left = WRONG_CODES_PER_SIGN_IN - sign_in.wrong_codes;
         if left <= 0 {
             return Err(ended());

@@ -42,10 +42,15 @@ const SUGGESTED_FROM: f64 = 0.6;
 /// known names.
 const ISSUES_MAX: usize = 20;
 
+/// The endpoint whose parameters the identity provider chooses. RFC 6749, section 4.1.2, allows it
+/// to add some.
+const CALLBACK: &str = "/sign-in/callback";
+
 /// Rejects unknown query parameters, unless the client or the setting accepts them.
 pub(crate) fn check(parts: &Parts, app: &App) -> Result<(), Error> {
     let query = parts.uri.query().unwrap_or_default();
-    if query.is_empty() || ignores_unknown(parts, app) {
+    let is_callback = parts.uri.path() == CALLBACK;
+    if query.is_empty() || is_callback || ignores_unknown(parts, app) {
         return Ok(());
     }
     let Some(known) = parts.extensions.get::<KnownParameters>() else { return Ok(()) };

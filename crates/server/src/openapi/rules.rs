@@ -411,6 +411,7 @@ impl OperationContext<'_> {
     fn headers(&self, status: &str, operation: &Value) -> Value {
         let mut names = vec!["X-Request-Id", "Cache-Control"];
         match (self.facts.effect(self.method), status) {
+            ("get", "303") => names.extend(["Location", "Vary"]),
             ("get", _) if self.is_private() => names.push("Vary"),
             ("get", _) => names.extend(["ETag", "Vary"]),
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),

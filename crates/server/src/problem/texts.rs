@@ -107,6 +107,26 @@ texts! {
     SignInEnded, GONE, "The link or code has ended",
         "A link or code works once, for 15 minutes, and only the newest one of a browser.",
         "Ask for a new mail, and use it in the same browser.";
+    IdentityProviderFailed, BAD_GATEWAY, "The identity provider failed",
+        "The identity provider does not respond, or its response can't be read.",
+        "Try again later, or sign in by mail. The operator finds the cause in the log, and checks \
+         `openid-connect-issuer`.";
+    IdentityRejected, FORBIDDEN, "The identity is not accepted",
+        "The sign-in was declined at the identity provider, or the provider's statement about it is \
+         not valid.",
+        "Try again, or sign in by mail. The operator finds the cause in the log.";
+    UnverifiedIdentity, FORBIDDEN, "The address is not verified",
+        "The identity provider states no e-mail address for the account, or one that it has not \
+         verified.",
+        "Verify the address there, or sign in by mail.";
+    UnknownIdentity, FORBIDDEN, "No member has this address",
+        "No workspace has a member with the e-mail address of the account. A sign-in creates no \
+         member.",
+        "Use another account, or ask an Admin of the workspace for an invite to this address.";
+    UnverifiedMember, FORBIDDEN, "Sign in by mail first",
+        "The member with the address of the account joined by a copied link, and has never proved \
+         that address.",
+        "Sign in by mail once. Afterwards the identity provider works, too.";
     InsufficientPermissions, FORBIDDEN, "The token lacks a permission",
         "The token, or the role of its user, lacks the permission that the detail names. A request \
          needs the permission in both.",

@@ -57,8 +57,17 @@ pub(crate) struct MessagePage {
 /// Returns a page that explains a rejection.
 pub(crate) fn explanation(reason: Reason) -> Response {
     let ReasonTexts { status, title, cause, cure } = texts(reason);
-    let asks_again =
-        matches!(reason, Reason::OtherBrowser | Reason::SignInEnded | Reason::SignInRequired);
+    let asks_again = matches!(
+        reason,
+        Reason::OtherBrowser
+            | Reason::SignInEnded
+            | Reason::SignInRequired
+            | Reason::IdentityProviderFailed
+            | Reason::IdentityRejected
+            | Reason::UnverifiedIdentity
+            | Reason::UnknownIdentity
+            | Reason::UnverifiedMember
+    );
     private(status, &MessagePage { title, cause, cure, asks_again })
 }
 

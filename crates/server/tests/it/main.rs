@@ -38,6 +38,7 @@ mod members;
 mod model;
 mod nodes;
 mod openapi;
+mod openid_connect;
 mod ordering;
 mod pagination;
 mod profile_and_workspace;

@@ -9,6 +9,7 @@ use galley_domain::MailId;
 use galley_server::ServerLimits;
 use galley_storage::{Tx, WriteTx, users};
 use galley_testing::{TestStore, on_both_engines};
+use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -34,25 +35,35 @@ impl Browser {
 
     /// Sends a request from a page of the service, and keeps the cookies of the response.
     pub(crate) async fn send(&mut self, request: RequestBuilder) -> TestResponse {
-        let request = request.header("sec-fetch-site", "same-origin");
+        self.send_from("same-origin", request).await
+    }
+
+    /// Sends a request from a page of this site, and keeps the cookies of the response.
+    pub(crate) async fn send_from(&mut self, site: &str, request: RequestBuilder) -> TestResponse {
+        let request = request.header("sec-fetch-site", site);
         let request = if self.cookies.is_empty() {
             request
         } else {
             request.header("cookie", self.cookie_header())
         };
         let answer = TestResponse::of(request).await;
-        for value in answer.headers.get_all("set-cookie") {
+        self.keep_cookies(&answer.headers);
+        answer
+    }
+
+    /// Keeps the cookies of a response.
+    pub(crate) fn keep_cookies(&mut self, headers: &HeaderMap) {
+        for value in headers.get_all("set-cookie") {
             let text = value.to_str().unwrap();
             let (name, rest) = text.split_once('=').unwrap();
             let (value, attributes) = rest.split_once(';').unwrap();
-            if attributes.contains("Max-Age=0") {
+            if value.is_empty() || attributes.contains("Max-Age=0") {
                 self.cookies.remove(name);
             } else {
                 secrets::record_secret_for_log(value);
                 self.cookies.insert(name.to_owned(), value.to_owned());
             }
         }
-        answer
     }
 
     pub(crate) async fn get(&mut self, service: &Service, path: &str) -> TestResponse {

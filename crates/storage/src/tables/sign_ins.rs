@@ -16,7 +16,7 @@ pub struct SignIn {
     pub browser_hash: Option<Vec<u8>>,
     /// The hash of the code that a person types.
     pub code_hash: Option<Vec<u8>>,
-    /// The address, without regard to case.
+    /// The address, without regard to case. Empty for a request to the identity provider.
     pub email_key: String,
     /// The user, once the mail is written.
     pub user: Option<UserId>,
@@ -26,6 +26,13 @@ pub struct SignIn {
     pub created_at: Timestamp,
     /// The time at which it expires.
     pub expires_at: Timestamp,
+}
+
+impl SignIn {
+    /// Returns true for a request to the identity provider, whose link hash is that of its state.
+    pub fn is_of_identity_provider(&self) -> bool {
+        self.email_key.is_empty()
+    }
 }
 
 const COLUMNS: &str = "i.link_hash, i.browser_hash, i.code_hash, i.email_key, i.user_id, \

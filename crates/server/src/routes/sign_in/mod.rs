@@ -2,6 +2,7 @@
 //! open links, too.
 
 mod pages;
+pub(crate) mod provider;
 mod schema;
 
 use axum::http::header::LOCATION;
@@ -25,8 +26,8 @@ use crate::routes::prelude::*;
     get, path = "/sign-in", operation_id = "getSignInPage",
     responses((status = 200, body = String, content_type = "text/html")),
 )]
-pub(crate) async fn page() -> Response {
-    pages::address(StatusCode::OK, "", None)
+pub(crate) async fn page(State(app): State<App>) -> Response {
+    pages::address(&app, StatusCode::OK, "", None)
 }
 
 /// Ask for a mail to sign in
@@ -77,7 +78,7 @@ pub(crate) async fn request(
                 Ok(email) => (email, true),
                 Err(invalid) => {
                     let problem = format!("The address {invalid}.");
-                    return Ok(pages::address(StatusCode::BAD_REQUEST, text, Some(&problem)));
+                    return Ok(pages::address(&app, StatusCode::BAD_REQUEST, text, Some(&problem)));
                 }
             }
         }
@@ -88,7 +89,7 @@ pub(crate) async fn request(
     };
     let requested = match requested {
         Ok(requested) => requested,
-        Err(error) if is_form => return pages::failed_address(email.as_str(), error),
+        Err(error) if is_form => return pages::failed_address(&app, email.as_str(), error),
         Err(error) => return Err(error.into()),
     };
     let mut response = if is_form {

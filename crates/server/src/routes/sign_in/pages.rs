@@ -5,8 +5,10 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
 use galley_application::{Error, Reason};
+use galley_openid_connect::Provider;
 use galley_storage::users::User;
 
+use crate::app::App;
 use crate::problem::{Problem, texts};
 use crate::respond::pages;
 
@@ -15,6 +17,8 @@ use crate::respond::pages;
 struct AddressPage<'a> {
     email: &'a str,
     problem: Option<&'a str>,
+    /// The name of the identity provider, if one is registered.
+    provider: Option<&'a str>,
 }
 
 #[derive(Template)]
@@ -30,9 +34,32 @@ struct LinkPage<'a> {
     code: &'a str,
 }
 
+#[derive(Template)]
+#[template(path = "sign_in_provider.html")]
+struct ProviderPage<'a> {
+    name: &'a str,
+    url: &'a str,
+}
+
+fn provider_name(app: &App) -> Option<&str> {
+    app.limits().identity_provider.as_ref().map(Provider::name)
+}
+
 /// Returns the page with the form for an address.
-pub(super) fn address(status: StatusCode, email: &str, problem: Option<&str>) -> Response {
-    pages::private(status, &AddressPage { email, problem })
+pub(super) fn address(
+    app: &App,
+    status: StatusCode,
+    email: &str,
+    problem: Option<&str>,
+) -> Response {
+    pages::private(status, &AddressPage { email, problem, provider: provider_name(app) })
+}
+
+/// Returns the page that leads to the identity provider. The policy on forms would apply to a
+/// redirection, too, and the provider may redirect to further sites.
+pub(super) fn provider(app: &App, url: &str) -> Response {
+    let name = provider_name(app).unwrap_or_default();
+    pages::private(StatusCode::OK, &ProviderPage { name, url })
 }
 
 /// Returns the page with the form for a code.
@@ -46,10 +73,10 @@ pub(super) fn link(user: &User, code: &str) -> Response {
 }
 
 /// Returns the page for an address that was rejected.
-pub(super) fn failed_address(email: &str, error: Error) -> Result<Response, Problem> {
+pub(super) fn failed_address(app: &App, email: &str, error: Error) -> Result<Response, Problem> {
     let Some(reason) = explained(&error) else { return Err(error.into()) };
     let problem = detail(&error);
-    let response = address(texts(reason).status, email, Some(&problem));
+    let response = address(app, texts(reason).status, email, Some(&problem));
     Ok(with_retry_after(response, error))
 }
 
@@ -88,6 +115,11 @@ fn explained(error: &Error) -> Option<Reason> {
                 | Reason::TooManySignIns
                 | Reason::ForeignOrigin
                 | Reason::InsecureConnection
+                | Reason::IdentityProviderFailed
+                | Reason::IdentityRejected
+                | Reason::UnverifiedIdentity
+                | Reason::UnknownIdentity
+                | Reason::UnverifiedMember
         )
     })
 }

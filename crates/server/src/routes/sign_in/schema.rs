@@ -13,6 +13,11 @@ pub(super) struct LinkForm {
     code: String,
 }
 
+/// The form of a sign-in with the identity provider. It has no field.
+#[derive(ToSchema)]
+#[schema(as = SignInProviderForm)]
+pub(super) struct ProviderForm {}
+
 /// The form of a code to sign in.
 #[derive(ToSchema)]
 #[schema(as = SignInCodeForm)]

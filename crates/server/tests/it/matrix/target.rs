@@ -10,7 +10,7 @@ use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
 
 /// The routes that need no token, with a path of each and its status.
-pub(super) const OPEN: [(&str, &str, &str, u16); 16] = [
+pub(super) const OPEN: [(&str, &str, &str, u16); 18] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
     ("GET", "/readyz", "/readyz", 200),
@@ -27,6 +27,8 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 16] = [
     ("GET", "/sign-in/link", "/sign-in/link?code=x", 410),
     ("POST", "/sign-in/link", "/sign-in/link", 415),
     ("POST", "/sign-in/code", "/sign-in/code", 415),
+    ("POST", "/sign-in/provider", "/sign-in/provider", 415),
+    ("GET", "/sign-in/callback", "/sign-in/callback?state=x", 404),
 ];
 
 /// The routes that need a session.

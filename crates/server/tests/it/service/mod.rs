@@ -183,6 +183,11 @@ impl Service {
         Some(serve(&database, &self.environment, ServerLimits::default()).await)
     }
 
+    /// Serves the database at a second address with other settings, and returns the URL.
+    pub(crate) async fn serve_again(&self, limits: ServerLimits) -> String {
+        serve(&self.database, &self.environment, limits).await
+    }
+
     /// Opens a separate connection to PostgreSQL.
     pub(crate) async fn postgres(&self) -> Option<tokio_postgres::Client> {
         let DatabaseUrl::Postgres(url) = &self.store.url else { return None };
