@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use galley_application::Environment;
 use galley_commands::start::{self, Started};
-use galley_server::{App, Server, ServerLimits, serve_metrics};
+use galley_server::{App, ConsoleFiles, Server, ServerLimits, serve_metrics};
 use galley_storage::Database;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -59,6 +59,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         trusted_proxies: settings.trusted_proxies()?,
         public_url: settings.public_url(address),
         allows_sign_in_over_http: settings.allows_sign_in_over_http(),
+        console: ConsoleFiles::new(galley_console::FILES),
         identity_provider: settings.identity_provider(&settings.public_url(address))?,
         node: node(address),
         revision_retention: settings.revision_retention(),

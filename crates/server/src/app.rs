@@ -19,6 +19,7 @@ use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
 use tokio::sync::watch;
 
+use crate::resources::console_files::ConsoleFiles;
 use crate::resources::overload::{self, OverloadDetector};
 use crate::resources::rate_limit::RateLimit;
 use crate::resources::request_memory::WorkspaceMemory;
@@ -61,6 +62,8 @@ pub struct ServerLimits {
     pub allows_sign_in_over_http: bool,
     /// The identity provider with which people may sign in.
     pub identity_provider: Option<Provider>,
+    /// The files of the web console.
+    pub console: ConsoleFiles,
     /// The name of this node among those that serve the same database.
     pub node: String,
     /// The time for which revisions are kept.
@@ -92,6 +95,7 @@ impl Default for ServerLimits {
             public_url: String::new(),
             allows_sign_in_over_http: false,
             identity_provider: None,
+            console: ConsoleFiles::default(),
             node: String::new(),
             revision_retention: RevisionRetention::default(),
             trash_retention_days: trash::RETENTION_DAYS,

@@ -25,4 +25,5 @@ pub use app::{App, ServerLimits};
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{FromAddress as MailSender, InvalidSetting, Mailer, Outbox, SendError, Smtp};
 pub use problem::Problem;
+pub use resources::console_files::ConsoleFiles;
 pub use serve::{Server, serve_metrics};

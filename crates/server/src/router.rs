@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use axum::extract::State;
+use axum::http::{Method, Uri};
 use axum::middleware::from_fn;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use galley_application::Reason;
 use serde_json::Value;
@@ -16,9 +18,9 @@ use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
-    audit, content_groups, content_pieces, docs, events, home, invites, problems, profile, roles,
-    service, sessions, sign_in, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
-    workspace_memberships,
+    audit, console, content_groups, content_pieces, docs, events, home, invites, problems, profile,
+    roles, service, sessions, sign_in, tags, tokens, variants, webhook_deliveries, webhooks,
+    workspace, workspace_memberships,
 };
 
 /// The OpenAPI document as it is served, built at the first request.
@@ -151,11 +153,23 @@ fn table() -> Endpoints<App> {
         service::health,
         service::ready,
         get_openapi,
+        console::page,
+        console::asset,
         docs::page,
         docs::asset,
         problems::list,
         problems::page,
     ]
+}
+
+/// Returns the console for the addresses of its views, and 404 for all other paths.
+async fn unmatched(State(app): State<App>, method: Method, uri: Uri) -> Response {
+    let is_read = matches!(method, Method::GET | Method::HEAD);
+    if is_read && uri.path().starts_with("/console/") && !uri.path().starts_with("/console/assets/")
+    {
+        return console::response(&app);
+    }
+    Problem::new(Reason::NotFound, "no endpoint has this path").into_response()
 }
 
 fn routes() -> Router<App> {
@@ -167,7 +181,7 @@ fn routes() -> Router<App> {
         .method_not_allowed_fallback(async || {
             Problem::new(Reason::MethodNotAllowed, "the header Allow lists the methods")
         })
-        .fallback(async || Problem::new(Reason::NotFound, "no endpoint has this path"))
+        .fallback(unmatched)
 }
 
 #[cfg(test)]

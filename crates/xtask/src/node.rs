@@ -22,7 +22,7 @@ pub(crate) struct NpmPackages {
     source: &'static str,
 }
 
-pub(crate) const PACKAGES: [NpmPackages; 3] = [
+pub(crate) const PACKAGES: [NpmPackages; 4] = [
     NpmPackages {
         name: "TipTap and Markdown in Node",
         variable: "GALLEY_TEST_CONTENT_REFERENCE",
@@ -40,6 +40,12 @@ pub(crate) const PACKAGES: [NpmPackages; 3] = [
         variable: "GALLEY_TEST_IDENTITY_PROVIDER",
         directory: "node-identity-provider",
         source: "crates/server/tests/identity-provider",
+    },
+    NpmPackages {
+        name: "Playwright in Node",
+        variable: "GALLEY_TEST_BROWSER",
+        directory: "node-console-tests",
+        source: "console/tests",
     },
 ];
 

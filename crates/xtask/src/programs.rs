@@ -1,5 +1,5 @@
 //! Programs that tests need beside PostgreSQL. These are proxies, strace, which traces system calls
-//! and injects faults into them, and the shell of an older SQLite.
+//! and injects faults into them, the shell of an older SQLite, and a browser.
 
 use std::{
     env,
@@ -19,14 +19,21 @@ pub(crate) struct DebianProgram {
     /// The environment variable that names the program for the tests.
     pub(crate) variable: &'static str,
     version_flag: &'static str,
+    /// Further packages that it needs, besides libraries.
+    packages: &'static [&'static str],
 }
 
-pub(crate) const PROGRAMS: [DebianProgram; 5] = [
+pub(crate) const PROGRAMS: [DebianProgram; 6] = [
     program("haproxy", "usr/sbin", "GALLEY_TEST_HAPROXY", "-v"),
     program("pgbouncer", "usr/sbin", "GALLEY_TEST_PGBOUNCER", "-V"),
     program("nginx", "usr/sbin", "GALLEY_TEST_NGINX", "-v"),
     program("strace", "usr/bin", "GALLEY_TEST_STRACE", "-V"),
     program("sqlite3", "usr/bin", "GALLEY_TEST_SQLITE3", "--version"),
+    // The package's script in `usr/bin` expects it to be installed.
+    DebianProgram {
+        packages: &["chromium-common", "fonts-dejavu-core"],
+        ..program("chromium", "usr/lib/chromium", "GALLEY_TEST_CHROMIUM", "--version")
+    },
 ];
 
 const fn program(
@@ -35,7 +42,7 @@ const fn program(
     variable: &'static str,
     version_flag: &'static str,
 ) -> DebianProgram {
-    DebianProgram { name, directory, variable, version_flag }
+    DebianProgram { name, directory, variable, version_flag, packages: &[] }
 }
 
 impl DebianProgram {
@@ -56,8 +63,16 @@ impl DebianProgram {
         debian::unpack(name, &directory, |simulation| self.packages_to_fetch(simulation))?;
         let libraries = env::join_paths(debian::libraries(&directory))?;
         let (libraries, program) = (libraries.display(), directory.join(self.directory).join(name));
+        let fonts = directory.join("usr/share/fonts");
+        let settings = directory.join("fonts.conf");
+        let dirs = ["/usr/share/fonts".as_ref(), fonts.as_path()]
+            .map(|path: &Path| format!("<dir>{}</dir>", path.display()))
+            .concat();
+        std::fs::write(&settings, format!("<fontconfig>{dirs}</fontconfig>\n"))?;
         let script = format!(
-            "#!/bin/sh\nexport LD_LIBRARY_PATH='{libraries}'\nexec '{}' \"$@\"\n",
+            "#!/bin/sh\nexport LD_LIBRARY_PATH='{libraries}'\n\
+             export FONTCONFIG_FILE='{}'\nexec '{}' \"$@\"\n",
+            settings.display(),
             program.display()
         );
         child::write_script(&unpacked, &script)?;
@@ -72,7 +87,9 @@ impl DebianProgram {
     fn packages_to_fetch<'s>(&self, simulation: &'s str) -> Result<Vec<&'s str>> {
         let names = debian::packages_of(simulation);
         ensure!(names.contains(&self.name), "apt-get finds no package {}", self.name);
-        let is_wanted = |name: &&str| *name == self.name || debian::is_needed_library(name);
+        let is_wanted = |name: &&str| {
+            *name == self.name || self.packages.contains(name) || debian::is_needed_library(name)
+        };
         Ok(names.into_iter().filter(is_wanted).collect())
     }
 }

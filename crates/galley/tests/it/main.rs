@@ -16,6 +16,7 @@ mod backup;
 mod bundle;
 mod clients;
 mod commands;
+mod console;
 mod contract;
 mod disclosure;
 mod export;

@@ -1,7 +1,7 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 22] = [
+pub(super) const TAGS: [(&str, &str, &str); 23] = [
     (
         "content-pieces",
         "Content pieces",
@@ -30,6 +30,7 @@ pub(super) const TAGS: [(&str, &str, &str); 22] = [
     ("healthz", SERVICE, "The service itself: health, documentation. Requires no token."),
     ("readyz", SERVICE, ""),
     ("openapi.json", SERVICE, ""),
+    ("console", SERVICE, ""),
     ("docs", SERVICE, ""),
     ("problems", SERVICE, ""),
 ];

@@ -1,6 +1,7 @@
 //! The endpoints, by resource.
 
 pub(crate) mod audit;
+pub(crate) mod console;
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
 pub(crate) mod docs;

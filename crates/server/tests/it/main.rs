@@ -20,6 +20,7 @@ mod batch;
 mod bounds;
 mod concurrency;
 mod conditional;
+mod console;
 mod content_groups;
 mod content_pieces;
 mod custom_data_schemas;

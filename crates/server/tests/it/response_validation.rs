@@ -35,9 +35,13 @@ pub(crate) struct RequestSummary {
 impl RequestSummary {
     pub(crate) fn of(request: &Request) -> Self {
         let bytes = request.body().and_then(|body| body.as_bytes());
+        let (method, path) = (request.method().clone(), request.url().path());
+        // The document has one operation for all addresses of the console's page.
+        let is_view = path.starts_with("/console/") && !path.starts_with("/console/assets/");
+        let path = if is_view && method == Method::GET { "/console" } else { path };
         Self {
-            method: request.method().clone(),
-            path: request.url().path().to_owned(),
+            method,
+            path: path.to_owned(),
             is_undescribed: request
                 .url()
                 .query_pairs()
@@ -95,8 +99,9 @@ fn check_safety(asked: &RequestSummary, status: StatusCode, headers: &HeaderMap)
     );
     let cached = headers.get("cache-control").and_then(|value| value.to_str().ok());
     // Shared caches may store only public resources.
-    let is_public =
-        ["/docs", "/problems", "/openapi.json"].iter().any(|path| asked.path.starts_with(path));
+    let is_public = ["/docs", "/problems", "/openapi.json", "/console/assets"]
+        .iter()
+        .any(|path| asked.path.starts_with(path));
     let is_kept_apart =
         cached.is_some_and(|value| value == "no-store" || value.starts_with("private"));
     assert!(is_kept_apart || (is_public && (status.is_success() || status == 304)), "{}", place());

@@ -10,11 +10,13 @@ use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
 
 /// The routes that need no token, with a path of each and its status.
-pub(super) const OPEN: [(&str, &str, &str, u16); 18] = [
+pub(super) const OPEN: [(&str, &str, &str, u16); 20] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
     ("GET", "/readyz", "/readyz", 200),
     ("GET", "/openapi.json", "/openapi.json", 200),
+    ("GET", "/console", "/console", 200),
+    ("GET", "/console/assets/{file}", "/console/assets/none.js", 404),
     ("GET", "/docs", "/docs", 200),
     ("GET", "/docs/{file}", "/docs/page.js", 200),
     ("GET", "/problems", "/problems", 200),

@@ -1,0 +1,162 @@
+/** The editor: TipTap with Galley's schema, and the menu of blocks. */
+import { galleyExtensions } from "@galley/tiptap";
+import { Editor, Extension, getSchema, type Range } from "@tiptap/core";
+import { BubbleMenu } from "@tiptap/extension-bubble-menu";
+import { Placeholder } from "@tiptap/extensions";
+import { Node as DocumentNode } from "@tiptap/pm/model";
+import { Suggestion } from "@tiptap/suggestion";
+import { client, type ContentNode, received } from "../api/client";
+import { t } from "../i18n";
+
+export interface Block {
+  name: string;
+  /** Further words that find it. */
+  words: string;
+  run: (editor: Editor, range: Range) => void;
+}
+
+/** The blocks of the menu; `ask` asks for the address of an image. */
+export function blocks(ask: (insert: (src: string, alt: string) => void) => void): Block[] {
+  const at = (editor: Editor, range: Range) => editor.chain().focus().deleteRange(range);
+  const b = t.blocks;
+  return [
+    { name: b.paragraph, words: "paragraph text", run: (e, r) => at(e, r).setParagraph().run() },
+    { name: b.heading1, words: "h1", run: (e, r) => at(e, r).setHeading({ level: 1 }).run() },
+    { name: b.heading2, words: "h2", run: (e, r) => at(e, r).setHeading({ level: 2 }).run() },
+    { name: b.heading3, words: "h3", run: (e, r) => at(e, r).setHeading({ level: 3 }).run() },
+    { name: b.bulletList, words: "ul list", run: (e, r) => at(e, r).toggleBulletList().run() },
+    { name: b.orderedList, words: "ol list", run: (e, r) => at(e, r).toggleOrderedList().run() },
+    { name: b.taskList, words: "todo check list", run: (e, r) => at(e, r).toggleTaskList().run() },
+    { name: b.blockquote, words: "quote", run: (e, r) => at(e, r).toggleBlockquote().run() },
+    { name: b.codeBlock, words: "code pre", run: (e, r) => at(e, r).toggleCodeBlock().run() },
+    { name: b.table, words: "table", run: (e, r) => at(e, r).insertTable({ rows: 3, cols: 3, withHeaderRow: true }).run() },
+    {
+      name: b.image,
+      words: "image picture",
+      run: (e, r) => {
+        at(e, r).run();
+        ask((src, alt) => e.chain().focus().setImage({ src, alt }).run());
+      },
+    },
+    { name: b.rule, words: "hr rule divider", run: (e, r) => at(e, r).setHorizontalRule().run() },
+  ];
+}
+
+/** The state of the menu of blocks while it is open. */
+export interface BlockMenu {
+  query: string;
+  range: Range;
+  rect: DOMRect | null;
+}
+
+interface Options {
+  element: HTMLElement;
+  content: ContentNode;
+  selectionMenu: HTMLElement;
+  tableMenu: HTMLElement;
+  onedit: () => void;
+  onmenu: (menu: BlockMenu | null) => void;
+  /** Returns true if the menu of blocks has used the key. */
+  onmenukey: (event: KeyboardEvent) => boolean;
+  onlink: () => void;
+}
+
+/** Returns true if a plain text is rather Markdown than prose. */
+export function looksLikeMarkdown(text: string): boolean {
+  return /^(#{1,6} |[-*+] |\d+[.)] |> |```|\|.+\|$)/m.test(text) || /\*\*[^*\n]+\*\*|\[[^\]\n]+\]\([^)\n]+\)/.test(text);
+}
+
+const schema = getSchema(galleyExtensions());
+
+/** Returns a document with the attributes that the editor writes. */
+export function normalize(content: ContentNode): ContentNode {
+  return DocumentNode.fromJSON(schema, content).toJSON() as ContentNode;
+}
+
+export function createEditor(options: Options): Editor {
+  const blockMenu = Extension.create({
+    name: "blockMenu",
+    // Its keys precede those of the extensions.
+    priority: 1_000,
+    addProseMirrorPlugins() {
+      const open = (props: { query: string; range: Range; clientRect?: (() => DOMRect | null) | null }) =>
+        options.onmenu({ query: props.query, range: props.range, rect: props.clientRect?.() ?? null });
+      return [
+        Suggestion({
+          editor: this.editor,
+          char: "/",
+          startOfLine: true,
+          allow: ({ state }) => !state.selection.$from.parent.type.spec.code,
+          items: () => [],
+          render: () => ({
+            onStart: open,
+            onUpdate: open,
+            onExit: () => options.onmenu(null),
+            onKeyDown: ({ event }) => options.onmenukey(event),
+          }),
+        }),
+      ];
+    },
+    addKeyboardShortcuts() {
+      return {
+        "Mod-k": () => {
+          options.onlink();
+          return true;
+        },
+        // The key of the details, which would also raise the text.
+        "Mod-.": () => true,
+      };
+    },
+  });
+
+  const editor = new Editor({
+    element: options.element,
+    // The style sheet has the rules, as the content security policy forbids others.
+    injectCSS: false,
+    extensions: [
+      ...galleyExtensions(),
+      Placeholder.configure({ placeholder: t.writeHere }),
+      blockMenu,
+      BubbleMenu.configure({
+        pluginKey: "selectionMenu",
+        element: options.selectionMenu,
+        shouldShow: ({ editor, from, to }) => from !== to && editor.isEditable && !editor.isActive("codeBlock") && !editor.isActive("image"),
+      }),
+      BubbleMenu.configure({
+        pluginKey: "tableMenu",
+        element: options.tableMenu,
+        shouldShow: ({ editor, from, to }) => from === to && editor.isActive("table"),
+        options: { placement: "top-start" },
+      }).extend({ name: "tableMenu" }),
+    ],
+    content: options.content,
+    enableContentCheck: true,
+    editorProps: {
+      attributes: { "aria-label": t.text, role: "textbox", "aria-multiline": "true", spellcheck: "true" },
+      handlePaste(_, event) {
+        const data = event.clipboardData;
+        const text = data?.getData("text/plain") ?? "";
+        if (data === null || data.types.includes("text/html") || !looksLikeMarkdown(text)) return false;
+        void pasteMarkdown(editor, text);
+        return true;
+      },
+    },
+    onUpdate: ({ transaction }) => {
+      if (transaction.docChanged) options.onedit();
+    },
+  });
+  return editor;
+}
+
+/** Inserts Markdown as the server would convert it. */
+async function pasteMarkdown(editor: Editor, text: string): Promise<void> {
+  let inserted: string | ContentNode[] = text;
+  try {
+    const body = { content: text, contentFormat: "markdown" } as never;
+    const { data } = await received(client.POST("/content-pieces/convert", { body }));
+    inserted = (data as unknown as { content: ContentNode }).content.content ?? [];
+  } catch {
+    // Without the server, the text is pasted as it is.
+  }
+  editor.chain().focus().insertContent(inserted).run();
+}

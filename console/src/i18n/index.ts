@@ -1,0 +1,28 @@
+/** The texts of the interface, in the language of the browser. */
+import { de } from "./de";
+import { en, type Texts } from "./en";
+
+const isGerman = navigator.languages.find((one) => /^(en|de)\b/.test(one))?.startsWith("de") ?? false;
+
+export const language = isGerman ? "de" : "en";
+
+export const t: Texts = isGerman ? de : en;
+
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric" });
+const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+
+/** Returns a time as a list shows it: minutes and hours ago, then the day. */
+export function shortTime(time: string): string {
+  const date = new Date(time);
+  const minutes = Math.round((Date.now() - date.getTime()) / 60_000);
+  if (minutes >= 0 && minutes < 60) return relative.format(-minutes, "minute");
+  if (minutes >= 0 && minutes < 24 * 60) return relative.format(-Math.round(minutes / 60), "hour");
+  return (date.getFullYear() === new Date().getFullYear() ? day : dayOfYear).format(date);
+}
+
+/** Returns a time with its minute. */
+export function exactTime(time: string): string {
+  return exact.format(new Date(time));
+}

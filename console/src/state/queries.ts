@@ -1,0 +1,64 @@
+/** The cached reads of the API. Each key begins with the workspace. */
+import { createInfiniteQuery, createQuery, QueryClient } from "@tanstack/svelte-query";
+import { ApiError, allPages, client, nextCursor, type Piece, received } from "../api/client";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status < 500),
+    },
+  },
+});
+
+/** The pieces of a list: a page is some screens long. */
+const PAGE = 100;
+
+/** The fields of a row. Others, such as the custom data, may be large. */
+const ROW_FIELDS = ["title", "publication", "updatedAt", "updatedBy", "date", "tags", "contentGroupId", "order"] as const;
+
+export interface PieceFilter {
+  group: string | null;
+  subtree: boolean;
+  sort: string;
+}
+
+export const keys = {
+  groups: (workspace: string) => [workspace, "groups"],
+  pieces: (workspace: string) => [workspace, "pieces"],
+  tags: (workspace: string) => [workspace, "tags"],
+};
+
+export function createPieces(workspace: () => string, filter: () => PieceFilter) {
+  return createInfiniteQuery(() => ({
+    queryKey: [...keys.pieces(workspace()), filter()],
+    initialPageParam: null as string | null,
+    queryFn: async ({ pageParam }: { pageParam: string | null }) => {
+      const { group, subtree, sort } = filter();
+      const query = {
+        perPage: PAGE,
+        fields: [...ROW_FIELDS],
+        sort,
+        ...(group === null ? {} : { contentGroupId: [group], subtree }),
+        ...(pageParam === null ? { total: true } : { cursor: pageParam }),
+      };
+      const { data, response } = await received(client.GET("/content-pieces/list", { params: { query } } as never));
+      return { pieces: data as unknown as Piece[], next: nextCursor(response), total: response.headers.get("total-count") };
+    },
+    getNextPageParam: (page: { next: string | null }) => page.next,
+  }));
+}
+
+export function createGroups(workspace: () => string) {
+  return createQuery(() => ({
+    queryKey: keys.groups(workspace()),
+    queryFn: () => allPages((query) => client.GET("/content-groups/list", { params: { query } })),
+  }));
+}
+
+export function createTags(workspace: () => string) {
+  return createQuery(() => ({
+    queryKey: keys.tags(workspace()),
+    queryFn: () => allPages((query) => client.GET("/tags/list", { params: { query } })),
+  }));
+}

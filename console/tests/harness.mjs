@@ -1,0 +1,110 @@
+// A browser for the tests: it fails a test on errors of the page, and on findings of axe-core.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const url = process.env.GALLEY_URL;
+const token = process.env.GALLEY_TOKEN;
+const links = JSON.parse(process.env.GALLEY_LINKS);
+
+export const desk = { width: 1280, height: 800 };
+export const phone = { width: 390, height: 780 };
+
+const errors = [];
+
+/** Starts Chromium. Its own sandbox does not start as root, as in containers. */
+export async function launch() {
+  return await chromium.launch({
+    executablePath: process.env.GALLEY_TEST_CHROMIUM,
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
+}
+
+/** Opens a page in a browser profile of its own, in English. */
+export async function open(browser, options = {}) {
+  const context = await browser.newContext({ viewport: desk, locale: "en-US", ...options });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+  return await watched(await context.newPage());
+}
+
+/** Reports errors of a page. */
+export function watched(page) {
+  page.on("pageerror", (error) => errors.push(`${page.url()}: ${error.stack}`));
+  page.on("console", (message) => {
+    // Chromium reports each response of the status 4xx, and each request without a connection.
+    const isExpected = /Failed to load resource/.test(message.text());
+    if (message.type() === "error" && !isExpected) errors.push(`${page.url()}: ${message.text()}`);
+  });
+  page.setDefaultTimeout(15_000);
+  return page;
+}
+
+/** Signs in with the next link of the operator. */
+export async function signIn(page) {
+  await page.goto(links.shift());
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL(/\/console\/ws_/);
+}
+
+/** Sends a request with the access token of the owner. */
+export async function api(method, path, body, bearer = token) {
+  const headers = { authorization: `Bearer ${bearer}` };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return text === "" ? null : JSON.parse(text);
+}
+
+/** Waits until the page says that all edits are saved. */
+export async function saved(page) {
+  await page.locator('.save[data-state="saved"]').waitFor();
+}
+
+/** Returns the text of the editor. */
+export const text = async (page) => await page.locator(".ProseMirror").innerText();
+
+/** Places the cursor at the end of the block with this text. */
+export async function clickEnd(page, words) {
+  await page.locator(".ProseMirror").getByText(words, { exact: false }).first().click();
+  await page.keyboard.press("End");
+}
+
+/** Checks the page by the rules of WCAG 2.2 AA, in both color schemes. */
+export async function accessible(page, name) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    // The debugger evaluates the script: the policy of the page allows none of the test.
+    await page.evaluate(axeSource);
+    const found = await page.evaluate(async () => {
+      const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+      const results = await globalThis.axe.run(document, { runOnly: tags });
+      const nodes = (one) => one.nodes.map((node) => node.html.slice(0, 160)).join(" | ");
+      return results.violations.map((one) => `${one.id}: ${nodes(one)}`);
+    });
+    assert.deepEqual(found, [], `axe: ${name}, ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Runs a test, and ends with its result. */
+export async function run(test) {
+  const browser = await launch();
+  try {
+    await test(browser);
+    assert.deepEqual(errors, [], "errors of the pages");
+  } catch (error) {
+    console.error(error);
+    if (errors.length > 0) console.error("errors of the pages:", errors);
+    const pages = browser.contexts().flatMap((context) => context.pages());
+    for (const [at, page] of pages.entries()) {
+      console.error(`page ${at}: ${page.url()}\n${await page.locator("body").innerText().catch(() => "")}`);
+    }
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+  }
+}

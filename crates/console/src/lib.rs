@@ -1,0 +1,4 @@
+//! The files of the web console, as its build wrote them. Without Node.js and npm, or in a build for
+//! tests, there are none.
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
