@@ -106,6 +106,7 @@ await run(async (browser) => {
 
   // An earlier revision comes back, and the later one, too.
   const revisions = page.getByRole("region", { name: "History" }).locator("li button");
+  const count = await revisions.count();
   await revisions.last().click();
   await page.locator("dialog .diff ins").first().waitFor();
   await accessible(page, "a comparison");
@@ -113,6 +114,7 @@ await run(async (browser) => {
   await page.getByRole("dialog").waitFor({ state: "hidden" });
   await page.waitForFunction(() => !document.querySelector(".ProseMirror").innerText.includes("Flour"));
   await saved(page);
+  await revisions.nth(count).waitFor();
   await revisions.nth(1).click();
   await page.getByRole("button", { name: "Restore this revision" }).click();
   await page.waitForFunction(() => document.querySelector(".ProseMirror").innerText.includes("Flour of rye"));
