@@ -66,6 +66,7 @@ fn main() -> Outcome<()> {
                     pub const FILES: &[(&str, &[u8])] = &[\n"
         .to_owned();
     for (name, path) in &files {
+        let path = path.to_str().ok_or("a path is not UTF-8")?;
         writeln!(text, "    ({name:?}, include_bytes!({path:?})),")?;
     }
     text.push_str("];\n");

@@ -1,9 +1,16 @@
 /** The address of the page, and navigation without loading another one. */
 
-/** The parts of `/console/<workspace>/groups/<id>` and `/console/<workspace>/pieces/<id>`. */
+/** The pages besides lists and pieces. */
+export const PAGES = ["members", "tokens", "tags", "webhooks", "trash", "account"] as const;
+
+export type PageName = (typeof PAGES)[number];
+
+/** The parts of `/console/<workspace>/groups/<id>`, `/console/<workspace>/pieces/<id>` and
+ * `/console/<workspace>/<page>`. */
 export interface Route {
   workspace: string | null;
-  view: "list" | "piece" | "unknown";
+  view: "list" | "piece" | "page" | "unknown";
+  page: PageName | null;
   /** The group whose pieces are listed; null for all pieces. */
   group: string | null;
   piece: string | null;
@@ -13,13 +20,15 @@ export interface Route {
 function parse(url: URL): Route {
   const [, root, workspace = null, kind, id, ...rest] = url.pathname.split("/");
   const query = url.searchParams;
-  const listed = { workspace, group: query.get("group"), piece: null, query };
+  const listed = { workspace, group: query.get("group"), piece: null, page: null, query };
   if (root === "" && workspace === null) return { ...listed, view: "list" };
   if (root !== "console" || rest.length > 0) return { ...listed, view: "unknown" };
   if (workspace === "" || workspace === null) return { ...listed, workspace: null, view: "list" };
   if (kind === undefined || kind === "") return { ...listed, group: null, view: "list" };
   if (kind === "groups" && id) return { ...listed, group: id, view: "list" };
   if (kind === "pieces" && id) return { ...listed, piece: id, view: "piece" };
+  const page = PAGES.find((name) => name === kind && id === undefined);
+  if (page !== undefined) return { ...listed, page, view: "page" };
   return { ...listed, view: "unknown" };
 }
 

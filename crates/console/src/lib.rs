@@ -1,4 +1,3 @@
-//! The files of the web console, as its build wrote them. Without Node.js and npm, or in a build for
-//! tests, there are none.
+//! The files of the web console, as its build wrote them. Without Node.js and npm there are none.
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));

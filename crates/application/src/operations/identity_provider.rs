@@ -1,8 +1,8 @@
 //! Sign-in with the identity provider that the operator has registered.
 //!
 //! The request is a row of the same table as requests for a mail, bound to the browser by the same
-//! cookie. Its nonce and PKCE verifier are derived from that cookie, so no secret is stored, and any
-//! node can complete the request.
+//! cookie. Its nonce and PKCE verifier are derived from that cookie, so no secret is stored, and
+//! any node can complete the request.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

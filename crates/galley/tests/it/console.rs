@@ -50,3 +50,9 @@ async fn a_post_from_the_first_visit_to_its_deletion_as_writers_see_it(store: Te
     let program = Program::serve(&store, 0);
     run_script(&store, &program, "story.mjs", 2).await;
 }
+
+#[on_both_engines]
+async fn an_owner_administers_a_workspace(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "administration.mjs", 2).await;
+}

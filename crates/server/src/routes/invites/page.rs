@@ -48,6 +48,8 @@ struct AcceptedPage<'a> {
     accepted: &'a AcceptedInvite,
     token: &'a str,
     url: &'a str,
+    /// True if the browser is signed in, and there is a console.
+    opens_console: bool,
 }
 
 /// Get the page of an invite
@@ -226,7 +228,8 @@ async fn repeated_or_ended(
 
 fn accepted_page(app: &App, accepted: &AcceptedInvite, token: &AccessToken) -> Response {
     let url = app.limits().public_url.trim_end_matches('/');
-    let page = AcceptedPage { accepted, token: token.reveal(), url };
+    let opens_console = accepted.session.is_some() && app.limits().console.page().is_some();
+    let page = AcceptedPage { accepted, token: token.reveal(), url, opens_console };
     let mut response = pages::private(StatusCode::OK, &page);
     if let Some(started) = &accepted.session {
         app.sessions().start(&mut response, &started.cookie);
