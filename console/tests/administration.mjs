@@ -71,7 +71,9 @@ await run(async (browser) => {
   assert.equal(await page.getByText("invited").count(), 0);
 
   // A role of fewer rights takes effect at once, and a removal ends the session.
+  const changed = page.waitForResponse((response) => response.request().method() === "PUT");
   await page.getByLabel("Role of Bob Example").selectOption("Viewer");
+  await changed;
   await other.getByRole("button", { name: "Write your first post" }).click();
   await other.getByText(/Your role lacks a permission/).waitFor();
   await accessible(other, "a missing permission");

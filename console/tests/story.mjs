@@ -142,6 +142,7 @@ await run(async (browser) => {
   await again.getByText(/This device has unsaved changes/).waitFor();
   assert.ok(!(await text(again)).includes("salt"));
   await again.getByRole("button", { name: "Restore" }).click();
+  await again.locator(".ProseMirror").getByText("Water and salt").waitFor();
   await saved(again);
   assert.ok((await text(again)).includes("Water and salt"));
   const stored = await api("GET", `/content-pieces?id=${post.id}&content=true&contentFormat=text`.replace("text", "markdown"));

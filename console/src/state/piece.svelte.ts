@@ -148,8 +148,10 @@ export class PieceDocument {
     const base = { ...this.#base.fields, ...draft.base } as Fields;
     const mine = { ...base, ...draft.fields } as Fields;
     this.#merge(base, mine, this.#base, null);
-    await deleteDraft(draft.key);
     if (this.conflict === null) this.#edited();
+    // The edits are this tab's own, before the draft of the other one is gone.
+    await this.#store();
+    if (draft.key !== draftKey(this.workspace, this.id)) await deleteDraft(draft.key);
   }
 
   #edited(): void {
@@ -183,6 +185,11 @@ export class PieceDocument {
 
   /** Stores the unsaved edits on this device. */
   #keep = (): void => {
+    // Without storage, as in some private windows, edits are on the server only.
+    this.#store().catch(() => {});
+  };
+
+  async #store(): Promise<void> {
     this.#readContent();
     const names = this.#changedNames();
     if (names.length === 0) return;
@@ -195,9 +202,8 @@ export class PieceDocument {
       base: pick(this.#base.fields),
       fields: pick(this.fields),
     };
-    // Without storage, as in some private windows, edits are on the server only.
-    putDraft(draft).catch(() => {});
-  };
+    await putDraft(draft);
+  }
 
   /** Saves the edits now. With `completes`, the revision is no autosave. */
   async save(options: { completes?: boolean } = {}): Promise<void> {

@@ -6,6 +6,8 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
+      // Otherwise a result that arrives before a view reads it is missed.
+      notifyOnChangeProps: "all",
       retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status < 500),
     },
   },
