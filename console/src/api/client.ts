@@ -25,7 +25,7 @@ export const client = createClient<paths>({ credentials: "same-origin" });
 
 client.use({
   onRequest({ request }) {
-    if (workspace !== null) request.headers.set("Galley-Workspace", workspace);
+    if (workspace !== null && !request.headers.has("Galley-Workspace")) request.headers.set("Galley-Workspace", workspace);
     return request;
   },
 });

@@ -44,6 +44,17 @@ export const de: Texts = {
   scheduled: (time) => `Geplant für ${time}`,
   pickPiece: "Wählen Sie einen Beitrag, oder drücken Sie N für einen neuen.",
 
+  firstTitle: "Ihr Arbeitsbereich ist bereit",
+  firstWrite: "Schreiben",
+  firstWriteText: "Alles wird beim Tippen gespeichert. Eine Website zeigt es, nachdem Sie es veröffentlichen.",
+  firstSite: "Eine Website verbinden",
+  firstSiteText: "Eine Website liest Veröffentlichtes mit einem Token. Sie erhalten eine Anfrage zum Ausprobieren.",
+  firstImport: "Importieren",
+  firstImportText: "Markdown, HTML und Exporte von WordPress und Ghost kommen per Befehl herein, auch während Galley läuft.",
+  firstInvite: "Andere einladen",
+  firstInviteText: "Sie erhalten eine Mail und schreiben an denselben Beiträgen, zur selben Zeit.",
+  group: "Gruppe",
+
   title: "Titel",
   text: "Text",
   writeHere: "Schreiben, oder / für Blöcke",

@@ -42,6 +42,17 @@ export const en = {
   scheduled: (time: string) => `Scheduled for ${time}`,
   pickPiece: "Choose a piece, or press N to write a new one.",
 
+  firstTitle: "Your workspace is ready",
+  firstWrite: "Write",
+  firstWriteText: "Everything is saved while you type. A site shows it after you publish.",
+  firstSite: "Connect a site",
+  firstSiteText: "A site reads what is published with a token. You get a request to try.",
+  firstImport: "Import",
+  firstImportText: "Markdown, HTML, and exports of WordPress and Ghost come in by a command, also while Galley runs.",
+  firstInvite: "Invite others",
+  firstInviteText: "They get a mail and write in the same pieces, at the same time.",
+  group: "Group",
+
   title: "Title",
   text: "Text",
   writeHere: "Write, or type / for blocks",

@@ -4,6 +4,8 @@ import { type DBSchema, type IDBPDatabase, openDB } from "idb";
 /** The edits of one piece in one tab of the browser. */
 export interface Draft {
   key: string;
+  /** The user who made the edits. Others of this browser do not see them. */
+  user: string;
   workspace: string;
   piece: string;
   tab: string;
@@ -49,12 +51,19 @@ const lockName = (name: string) => `galley-tab-${name}`;
 // The lock tells other tabs that this one is open. Browsers offer locks to secure pages only.
 void navigator.locks?.request(lockName(tab), () => new Promise<never>(() => {}));
 
-export function draftKey(workspace: string, piece: string): string {
-  return `${workspace} ${piece} ${tab}`;
+let user = "";
+
+/** Sets the user who is signed in. */
+export function useDraftsOf(id: string): void {
+  user = id;
 }
 
-export async function putDraft(draft: Omit<Draft, "key" | "tab">): Promise<void> {
-  await (await store()).put("drafts", { ...draft, tab, key: draftKey(draft.workspace, draft.piece) });
+export function draftKey(workspace: string, piece: string): string {
+  return `${user} ${workspace} ${piece} ${tab}`;
+}
+
+export async function putDraft(draft: Omit<Draft, "key" | "tab" | "user">): Promise<void> {
+  await (await store()).put("drafts", { ...draft, user, tab, key: draftKey(draft.workspace, draft.piece) });
 }
 
 export async function deleteDraft(key: string): Promise<void> {
@@ -67,6 +76,7 @@ export async function abandonedDrafts(workspace: string): Promise<Draft[]> {
   const held = (await navigator.locks?.query())?.held ?? [];
   const open = new Set(held.map((lock) => lock.name));
   return all
-    .filter((draft) => draft.workspace === workspace && (draft.tab === tab || !open.has(lockName(draft.tab))))
+    .filter((draft) => draft.user === user && draft.workspace === workspace)
+    .filter((draft) => draft.tab === tab || !open.has(lockName(draft.tab)))
     .sort((one, other) => other.editedAt - one.editedAt);
 }

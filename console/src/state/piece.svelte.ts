@@ -74,9 +74,10 @@ export interface ContentSource {
   normalize(content: ContentNode): ContentNode;
 }
 
-async function fetchPiece(id: string): Promise<{ piece: Piece; etag: string }> {
+async function fetchPiece(workspace: string, id: string): Promise<{ piece: Piece; etag: string }> {
   const query = { id, content: true };
-  const { data, response } = await received(client.GET("/content-pieces", { params: { query } }));
+  const headers = { "Galley-Workspace": workspace };
+  const { data, response } = await received(client.GET("/content-pieces", { params: { query }, headers }));
   return { piece: data as Piece, etag: response.headers.get("etag") ?? "" };
 }
 
@@ -116,7 +117,7 @@ export class PieceDocument {
   }
 
   static async open(workspace: string, id: string): Promise<PieceDocument> {
-    const { piece, etag } = await fetchPiece(id);
+    const { piece, etag } = await fetchPiece(workspace, id);
     return new PieceDocument(workspace, piece, etag);
   }
 
@@ -229,7 +230,12 @@ export class PieceDocument {
     this.#firstEdit = null;
     try {
       const body = { id: this.id, ...sent, autosave: !completes } as never;
-      const headers = { "If-Match": this.#base.etag, Prefer: "return=representation" };
+      // The page may show another workspace by now.
+      const headers = {
+        "If-Match": this.#base.etag,
+        Prefer: "return=representation",
+        "Galley-Workspace": this.workspace,
+      };
       const { data, response } = await received(client.PUT("/content-pieces", { body, headers } as never));
       this.#attempts = 0;
       this.problem = null;
@@ -299,7 +305,7 @@ export class PieceDocument {
   /** Merges the edits with a later version of the server. */
   async #rebase(): Promise<void> {
     try {
-      const { piece, etag } = await fetchPiece(this.id);
+      const { piece, etag } = await fetchPiece(this.workspace, this.id);
       const fields = fieldsOf(piece);
       fields.content = this.#source?.normalize(fields.content) ?? fields.content;
       this.#readContent();
@@ -368,9 +374,18 @@ export class PieceDocument {
     this.#schedule(0);
   }
 
+  /** Moves the piece to the end of another group. */
+  async move(contentGroupId: string): Promise<void> {
+    await this.save();
+    const body = { id: this.id, contentGroupId } as never;
+    const headers = { "Galley-Workspace": this.workspace };
+    await received(client.PUT("/content-pieces", { body, headers } as never));
+    await this.#rebase();
+  }
+
   /** Reads the piece again after an action on the server, such as a publication. */
   async reload(): Promise<void> {
-    const { piece } = await fetchPiece(this.id);
+    const { piece } = await fetchPiece(this.workspace, this.id);
     this.piece = piece;
   }
 

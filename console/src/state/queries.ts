@@ -58,6 +58,13 @@ export function createGroups(workspace: () => string) {
   }));
 }
 
+export function createMembers(workspace: () => string) {
+  return createQuery(() => ({
+    queryKey: [workspace(), "members"],
+    queryFn: () => allPages((query) => client.GET("/workspace-memberships/list-members", { params: { query } })),
+  }));
+}
+
 export function createTags(workspace: () => string) {
   return createQuery(() => ({
     queryKey: keys.tags(workspace()),

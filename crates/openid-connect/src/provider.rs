@@ -28,6 +28,10 @@ const METADATA_LIFETIME: Duration = Duration::from_hours(1);
 /// The interval between requests for the keys because of an unknown one.
 const KEYS_INTERVAL: Duration = Duration::from_mins(1);
 
+/// The time for which a failure to fetch the metadata is remembered, so that waiting requests do
+/// not repeat it one after another.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(5);
+
 /// The difference allowed between the clocks of the provider and this service.
 const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
@@ -93,13 +97,15 @@ struct ProviderParts {
     issuer: IssuerUrl,
     redirect: RedirectUrl,
     client: HttpClient,
-    metadata: Mutex<Option<CachedMetadata>>,
+    metadata: Mutex<MetadataCache>,
 }
 
-#[derive(Debug)]
-struct CachedMetadata {
-    metadata: Arc<CoreProviderMetadata>,
-    fetched_at: Instant,
+#[derive(Debug, Default)]
+struct MetadataCache {
+    /// The metadata, and the time at which it was fetched.
+    fetched: Option<(Arc<CoreProviderMetadata>, Instant)>,
+    /// The last failure, and its time.
+    failed: Option<(String, Instant)>,
 }
 
 type ReadyClient = CoreClient<
@@ -247,19 +253,34 @@ impl Provider {
     /// Returns the provider's metadata and keys, at most as old as `max_age`.
     async fn metadata(&self, max_age: Duration) -> Result<Arc<CoreProviderMetadata>, Error> {
         // Concurrent sign-ins wait for one request.
-        let mut cached = self.0.metadata.lock().await;
-        if let Some(cached) = cached.as_ref().filter(|one| one.fetched_at.elapsed() < max_age) {
-            return Ok(Arc::clone(&cached.metadata));
+        let mut cache = self.0.metadata.lock().await;
+        if let Some((metadata, at)) = &cache.fetched
+            && at.elapsed() < max_age
+        {
+            return Ok(Arc::clone(metadata));
         }
-        let fetched =
-            CoreProviderMetadata::discover_async(self.0.issuer.clone(), &self.0.client).await?;
+        if let Some((text, at)) = &cache.failed
+            && at.elapsed() < FAILURE_LIFETIME
+        {
+            return Err(Error::Unavailable(text.clone()));
+        }
+        let discovery =
+            CoreProviderMetadata::discover_async(self.0.issuer.clone(), &self.0.client);
+        let fetched = match discovery.await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                let error = Error::from(error);
+                let (Error::Unavailable(text) | Error::Rejected(text)) = &error;
+                cache.failed = Some((text.clone(), Instant::now()));
+                return Err(error);
+            }
+        };
         let algorithms = fetched.id_token_signing_alg_values_supported();
         // The client secret is no signing key: it may be short, and the provider is not the only
         // one that knows it.
         let algorithms = algorithms.iter().filter(|one| is_asymmetric(one)).cloned().collect();
         let metadata = Arc::new(fetched.set_id_token_signing_alg_values_supported(algorithms));
-        *cached =
-            Some(CachedMetadata { metadata: Arc::clone(&metadata), fetched_at: Instant::now() });
+        cache.fetched = Some((Arc::clone(&metadata), Instant::now()));
         Ok(metadata)
     }
 

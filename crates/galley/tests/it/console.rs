@@ -52,6 +52,19 @@ async fn a_post_from_the_first_visit_to_its_deletion_as_writers_see_it(store: Te
 }
 
 #[on_both_engines]
+async fn the_keyboard_alone_writes_publishes_and_deletes(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "keyboard.mjs", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_scripts_stay_within_their_sizes() {
+    let store = TestStore::sqlite();
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "size.mjs", 1).await;
+}
+
+#[on_both_engines]
 async fn an_owner_administers_a_workspace(store: TestStore) {
     let program = Program::serve(&store, 0);
     run_script(&store, &program, "administration.mjs", 2).await;
