@@ -114,6 +114,29 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Resume: Build" }).click();
   await page.getByRole("button", { name: "Pause: Build" }).waitFor();
 
+  // A group below another one, with a preview; a piece moves there, and the group comes back as a whole.
+  await page.getByRole("button", { name: "New group", exact: true }).click();
+  await dialog.getByLabel("Name of the group").fill("Drafts");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { level: 1, name: "Drafts" }).waitFor();
+  await page.getByRole("button", { name: "Settings of the group" }).click();
+  await dialog.getByLabel("Name of the group").fill("Archive");
+  await dialog.getByLabel("Group above").selectOption("Posts");
+  await dialog.getByLabel("Preview URL").fill("https://example.org/preview?id={id}&token={token}");
+  await accessible(page, "the settings of a group");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { level: 1, name: "Archive" }).waitFor();
+  const [posts] = await api("GET", "/content-groups/list?subtree=true");
+  assert.equal(posts.descendants[0].name, "Archive");
+  assert.equal(posts.descendants[0].previewUrl, "https://example.org/preview?id={id}&token={token}");
+  await page.getByRole("button", { name: "Settings of the group" }).click();
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { level: 1, name: "All pieces" }).waitFor();
+  await go("Trash");
+  await page.getByRole("button", { name: "Restore: Archive" }).click();
+  await page.getByText("The trash is empty.").waitFor();
+
   // A piece with the tag goes to the trash and comes back; the webhook hears of each change once.
   await go("All pieces");
   await page.getByRole("button", { name: "Write your first post" }).click();
@@ -123,6 +146,11 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Details" }).click();
   await page.getByLabel("Reports").check();
   await saved(page);
+  await page.getByRole("combobox", { name: "Group", exact: true }).selectOption("Posts / Archive");
+  await page.waitForFunction(() => document.querySelector('.save[data-state="saved"]'));
+  await page.getByRole("button", { name: "Preview" }).click();
+  const preview = await page.getByRole("link", { name: "Open the preview" }).getAttribute("href");
+  assert.match(preview, /^https:\/\/example\.org\/preview\?id=cp_.*&token=galley_/);
   await page.getByRole("button", { name: "Delete" }).click();
   await dialog.getByRole("button", { name: "Delete" }).click();
   await page.getByText("There are no pieces here yet.").waitFor();

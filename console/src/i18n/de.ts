@@ -54,6 +54,12 @@ export const de: Texts = {
   firstInvite: "Andere einladen",
   firstInviteText: "Sie erhalten eine Mail und schreiben an denselben Beiträgen, zur selben Zeit.",
   group: "Gruppe",
+  groupSettings: "Einstellungen der Gruppe",
+  parentGroup: "Gruppe darüber",
+  topLevel: "(keine)",
+  previewUrl: "Vorschau-URL",
+  uniqueSlugs: "Slugs sind in dieser Gruppe und darunter eindeutig",
+  deleteGroupConsequence: "Sie kommt mit allen Gruppen und Beiträgen darin in den Papierkorb und lässt sich im Ganzen zurückholen.",
 
   title: "Titel",
   text: "Text",

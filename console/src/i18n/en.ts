@@ -52,6 +52,12 @@ export const en = {
   firstInvite: "Invite others",
   firstInviteText: "They get a mail and write in the same pieces, at the same time.",
   group: "Group",
+  groupSettings: "Settings of the group",
+  parentGroup: "Group above",
+  topLevel: "(none)",
+  previewUrl: "Preview URL",
+  uniqueSlugs: "Slugs are unique in this group and below it",
+  deleteGroupConsequence: "It goes to the trash with all groups and pieces in it, and can be restored as a whole.",
 
   title: "Title",
   text: "Text",

@@ -1,8 +1,14 @@
 /** The cached reads of the API. Each key begins with the workspace. */
-import { createInfiniteQuery, createQuery, QueryClient } from "@tanstack/svelte-query";
-import { ApiError, allPages, client, nextCursor, type Piece, received } from "../api/client";
+import { createInfiniteQuery, createQuery, QueryCache, QueryClient } from "@tanstack/svelte-query";
+import { ApiError, allPages, client, type Group, nextCursor, type Piece, received } from "../api/client";
 
 export const queryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      // The session has ended. Unsaved edits are kept on this device when the page is left.
+      if (error instanceof ApiError && error.status === 401) location.assign("/sign-in");
+    },
+  }),
   defaultOptions: {
     queries: {
       staleTime: 10_000,
@@ -51,10 +57,19 @@ export function createPieces(workspace: () => string, filter: () => PieceFilter)
   }));
 }
 
+/** Returns a group and all groups below it. */
+function withDescendants(group: Group): Group[] {
+  const below = (group.descendants as (Group | string)[]).filter((one) => typeof one !== "string");
+  return [group, ...below.flatMap(withDescendants)];
+}
+
 export function createGroups(workspace: () => string) {
   return createQuery(() => ({
     queryKey: keys.groups(workspace()),
-    queryFn: () => allPages((query) => client.GET("/content-groups/list", { params: { query } })),
+    queryFn: async () => {
+      const top = await allPages((query) => client.GET("/content-groups/list", { params: { query: { ...query, subtree: true } } }));
+      return top.flatMap(withDescendants);
+    },
   }));
 }
 
