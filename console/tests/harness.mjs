@@ -1,7 +1,8 @@
 // A browser for the tests: it fails a test on errors of the page, and on findings of axe-core.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -15,10 +16,16 @@ export const phone = { width: 390, height: 780 };
 
 const errors = [];
 
+/** Returns the path of a program, which may be a name in one of the folders of `PATH`. */
+function programPath(name) {
+  if (name.includes("/")) return name;
+  return process.env.PATH.split(":").map((folder) => join(folder, name)).find(existsSync);
+}
+
 /** Starts Chromium. Its own sandbox does not start as root, as in containers. */
 export async function launch() {
   return await chromium.launch({
-    executablePath: process.env.GALLEY_TEST_CHROMIUM,
+    executablePath: programPath(process.env.GALLEY_TEST_CHROMIUM),
     args: ["--no-sandbox", "--disable-gpu"],
   });
 }

@@ -84,7 +84,8 @@ await run(async (browser) => {
   await page.keyboard.press("n");
   await page.waitForFunction(() => document.activeElement?.id === "title");
   await page.keyboard.type("Second");
-  await saved(page);
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("The last words before leaving.");
   await page.keyboard.press("Escape");
   await page.waitForURL(/\/console\/ws_[^/]+$/);
   await page.getByRole("link", { name: /By hand/ }).waitFor();
@@ -92,6 +93,7 @@ await run(async (browser) => {
   await page.keyboard.press("j");
   await page.locator(".ProseMirror").waitFor();
   assert.equal(await title(), "Second");
+  assert.ok((await text(page)).includes("The last words before leaving."));
   await page.evaluate(() => document.activeElement?.blur());
   await page.keyboard.press("j");
   await page.waitForFunction(() => document.querySelector("#title")?.value === "By hand");

@@ -21,7 +21,13 @@ export function useWorkspace(id: string | null): void {
   workspace = id;
 }
 
-export const client = createClient<paths>({ credentials: "same-origin" });
+/** The timeout of a request. A dead connection would otherwise block the saves behind it. */
+const TIMEOUT = 30_000;
+
+export const client = createClient<paths>({
+  credentials: "same-origin",
+  fetch: (request) => fetch(request, { signal: AbortSignal.timeout(TIMEOUT) }),
+});
 
 client.use({
   onRequest({ request }) {
@@ -71,9 +77,12 @@ export async function received<T>(request: Promise<Result<T>>): Promise<{ data: 
   throw new ApiError(response.status, problem);
 }
 
-/** Returns true if the server could not be reached, or was not ready. */
+/** Returns true if the server could not be reached, or was not ready, or if another server has
+ * responded, as those of hotels do. */
 export function isUnreachable(error: unknown): boolean {
-  return error instanceof TypeError || (error instanceof ApiError && [502, 503, 504].includes(error.status));
+  if (error instanceof ApiError) return [408, 429, 502, 503, 504].includes(error.status);
+  if (error instanceof DOMException) return error.name === "TimeoutError" || error.name === "AbortError";
+  return error instanceof TypeError || error instanceof SyntaxError;
 }
 
 /** Returns the cursor of the next page, or null on the last one. */

@@ -59,6 +59,8 @@ interface Options {
   /** Returns true if the menu of blocks has used the key. */
   onmenukey: (event: KeyboardEvent) => boolean;
   onlink: () => void;
+  /** Returns false if the key is for the menu of blocks. */
+  onescape: () => boolean;
 }
 
 /** Returns true if a plain text is rather Markdown than prose. */
@@ -103,6 +105,8 @@ export function createEditor(options: Options): Editor {
           options.onlink();
           return true;
         },
+        // By default, the key selects the block around the cursor.
+        Escape: () => options.onescape(),
         // The key of the details, which would also raise the text.
         "Mod-.": () => true,
       };

@@ -215,6 +215,7 @@ export const de: Texts = {
     gone: "Von jemand anderem gelöscht",
     failed: "Nicht gespeichert: auf diesem Gerät gesichert",
   },
+  saveFirst: "Die letzten Änderungen sind noch nicht gespeichert. Versuchen Sie es wieder, wenn über dem Text „Gespeichert“ steht.",
   mergedWith: (name) =>
     name === null ? "Andere Änderungen wurden mit Ihren vereint." : `Änderungen von ${name} wurden mit Ihren vereint.`,
   draftFound: (time) => `Auf diesem Gerät sind ungespeicherte Änderungen von ${time}.`,

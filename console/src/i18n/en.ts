@@ -213,6 +213,7 @@ export const en = {
     gone: "Deleted by another person",
     failed: "Not saved: kept on this device",
   } as Record<string, string>,
+  saveFirst: "The last edits are not saved yet. Try again when the state above the text is “Saved”.",
   mergedWith: (name: string | null) =>
     name === null ? "Other changes were merged with yours." : `Changes by ${name} were merged with yours.`,
   draftFound: (time: string) => `This device has unsaved changes of ${time}.`,

@@ -1,14 +1,15 @@
 /** Unsaved edits on this device, until the server has acknowledged them. */
 import { type DBSchema, type IDBPDatabase, openDB } from "idb";
 
-/** The edits of one piece in one tab of the browser. */
+/** The unsaved edits of one piece, by one page. */
 export interface Draft {
   key: string;
   /** The user who made the edits. Others of this browser do not see them. */
   user: string;
   workspace: string;
   piece: string;
-  tab: string;
+  /** The name of the page's lock. */
+  page: string;
   /** The time of the last edit, in milliseconds. */
   editedAt: number;
   title: string;
@@ -19,7 +20,7 @@ export interface Draft {
 }
 
 interface Store extends DBSchema {
-  drafts: { key: string; value: Draft; indexes: { piece: [string, string] } };
+  drafts: { key: string; value: Draft };
 }
 
 let opened: Promise<IDBPDatabase<Store>> | null = null;
@@ -27,7 +28,7 @@ let opened: Promise<IDBPDatabase<Store>> | null = null;
 function store(): Promise<IDBPDatabase<Store>> {
   opened ??= openDB<Store>("galley", 1, {
     upgrade(database) {
-      database.createObjectStore("drafts", { keyPath: "key" }).createIndex("piece", ["workspace", "piece"]);
+      database.createObjectStore("drafts", { keyPath: "key" });
     },
     terminated() {
       opened = null;
@@ -36,20 +37,18 @@ function store(): Promise<IDBPDatabase<Store>> {
   return opened;
 }
 
-/** The name of this tab. A reload keeps it, and a new tab has another. */
-const tab = (() => {
-  const known = sessionStorage.getItem("galley-tab");
-  // A duplicated tab copies the storage, but is no reload.
-  const isReload = performance.getEntriesByType("navigation").some((one) => (one as PerformanceNavigationTiming).type !== "navigate");
-  const name = known !== null && isReload ? known : Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("");
-  sessionStorage.setItem("galley-tab", name);
-  return name;
-})();
+function randomName(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("");
+}
 
-const lockName = (name: string) => `galley-tab-${name}`;
+/** The name of this page: a reload and a duplicate have others. */
+const page = `galley-page-${randomName()}`;
 
-// The lock tells other tabs that this one is open. Browsers offer locks to secure pages only.
-void navigator.locks?.request(lockName(tab), () => new Promise<never>(() => {}));
+// The lock tells other pages that this one is open. Browsers offer locks to secure pages only.
+void navigator.locks?.request(page, () => new Promise<never>(() => {}));
+
+/** The keys of the documents that are open in this page. */
+const openKeys = new Set<string>();
 
 let user = "";
 
@@ -58,25 +57,33 @@ export function useDraftsOf(id: string): void {
   user = id;
 }
 
-export function draftKey(workspace: string, piece: string): string {
-  return `${user} ${workspace} ${piece} ${tab}`;
+/** Returns the key of a document that is opened. */
+export function openDraft(): string {
+  const key = randomName();
+  openKeys.add(key);
+  return key;
 }
 
-export async function putDraft(draft: Omit<Draft, "key" | "tab" | "user">): Promise<void> {
-  await (await store()).put("drafts", { ...draft, user, tab, key: draftKey(draft.workspace, draft.piece) });
+/** Notes that a document is closed. Its draft, if there is one, is offered again. */
+export function closeDraft(key: string): void {
+  openKeys.delete(key);
+}
+
+export async function putDraft(draft: Omit<Draft, "page" | "user">): Promise<void> {
+  await (await store()).put("drafts", { ...draft, user, page });
 }
 
 export async function deleteDraft(key: string): Promise<void> {
   await (await store()).delete("drafts", key);
 }
 
-/** Returns the drafts of a workspace that no open tab works on, newest first. */
+/** Returns the drafts of a workspace that no open document works on, newest first. */
 export async function abandonedDrafts(workspace: string): Promise<Draft[]> {
   const all = await (await store()).getAll("drafts");
   const held = (await navigator.locks?.query())?.held ?? [];
-  const open = new Set(held.map((lock) => lock.name));
+  const pages = new Set(held.map((lock) => lock.name));
   return all
     .filter((draft) => draft.user === user && draft.workspace === workspace)
-    .filter((draft) => draft.tab === tab || !open.has(lockName(draft.tab)))
+    .filter((draft) => (draft.page === page ? !openKeys.has(draft.key) : !pages.has(draft.page)))
     .sort((one, other) => other.editedAt - one.editedAt);
 }

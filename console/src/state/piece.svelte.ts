@@ -1,6 +1,7 @@
 /** A piece that is edited: its fields, and the saves of their changes. */
 import { ApiError, client, type ContentNode, isUnreachable, type Piece, received } from "../api/client";
-import { deleteDraft, type Draft, draftKey, putDraft } from "./drafts";
+import { t } from "../i18n";
+import { closeDraft, deleteDraft, type Draft, openDraft, putDraft } from "./drafts";
 import { canonical, type Choice, hasConflict, mergeDocuments, type Region, resolved } from "./merge";
 
 /** The fields that the console edits, as requests have them. */
@@ -42,6 +43,18 @@ const DRAFT_DELAY = 300;
 /** The delays of attempts while the server can't be reached. */
 const RETRY_DELAYS = [1_000, 2_000, 5_000, 10_000, 30_000];
 
+/** The limit of merges in one save, against a server or proxy that accepts no entity tag. */
+const MERGE_LIMIT = 4;
+
+/** The documents that are open, and those that are being closed. */
+const openDocuments = new Set<PieceDocument>();
+const closing = new Map<string, Promise<void>>();
+
+/** Saves the edits of all open documents, as far as possible. */
+export async function saveAll(): Promise<void> {
+  await Promise.all([...openDocuments].map((piece) => piece.save()));
+}
+
 interface Version {
   etag: string;
   fields: Fields;
@@ -74,11 +87,17 @@ export interface ContentSource {
   normalize(content: ContentNode): ContentNode;
 }
 
+/** Returns the entity tag of a response. Proxies that compress make it a weak one, which matches
+ * nothing; the version in it stays exact. */
+function entityTag(response: Response): string {
+  return (response.headers.get("etag") ?? "").replace(/^W\//, "");
+}
+
 async function fetchPiece(workspace: string, id: string): Promise<{ piece: Piece; etag: string }> {
   const query = { id, content: true };
   const headers = { "Galley-Workspace": workspace };
   const { data, response } = await received(client.GET("/content-pieces", { params: { query }, headers }));
-  return { piece: data as Piece, etag: response.headers.get("etag") ?? "" };
+  return { piece: data as Piece, etag: entityTag(response) };
 }
 
 export class PieceDocument {
@@ -95,14 +114,22 @@ export class PieceDocument {
   /** The author whose changes were merged last. */
   mergedWith = $state<string | null>(null);
 
+  readonly #draftKey = openDraft();
+  /** The version that the edits are based on. */
   #base: Version;
-  #theirs: Version | null = null;
+  /** The version that a conflict is about. */
+  #next: Version | null = null;
+  /** The fields of a request without a response. The server may have them. */
+  #unconfirmed: Partial<Fields> | null = null;
   #source: ContentSource | null = null;
+  /** Outlives the editor, as the last save may need a merge. */
+  #normalize = (content: ContentNode): ContentNode => content;
   #isContentEdited = false;
   #firstEdit: number | null = null;
   #saveTimer: ReturnType<typeof setTimeout> | undefined;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
-  #saving: Promise<void> | null = null;
+  /** The requests of this document, one after another. */
+  #queue: Promise<unknown> = Promise.resolve();
   #attempts = 0;
   #isClosed = false;
 
@@ -112,11 +139,14 @@ export class PieceDocument {
     this.piece = piece;
     this.fields = fieldsOf(piece);
     this.#base = { etag, fields: this.fields };
+    openDocuments.add(this);
     addEventListener("online", this.#retryNow);
     addEventListener("pagehide", this.#keep);
   }
 
   static async open(workspace: string, id: string): Promise<PieceDocument> {
+    // The last save of the same piece comes first.
+    await closing.get(id);
     const { piece, etag } = await fetchPiece(workspace, id);
     return new PieceDocument(workspace, piece, etag);
   }
@@ -124,6 +154,7 @@ export class PieceDocument {
   /** Connects the editor that shows the content. */
   connect(source: ContentSource): void {
     this.#source = source;
+    this.#normalize = source.normalize;
     const content = source.normalize(this.fields.content);
     this.fields = { ...this.fields, content };
     const base = source.normalize(this.#base.fields.content);
@@ -133,30 +164,38 @@ export class PieceDocument {
   edit<N extends FieldName>(name: N, value: Fields[N]): void {
     if (!differs(this.fields[name], value)) return;
     this.fields = { ...this.fields, [name]: value };
-    const { [name]: _, ...others } = this.rejected;
-    this.rejected = others;
+    this.#accept(name);
     this.#edited();
   }
 
   /** Notes that the editor's document has changed. It is read later, as that takes time. */
   contentEdited(): void {
     this.#isContentEdited = true;
+    if (this.rejected.content !== undefined) this.#accept("content");
     this.#edited();
   }
 
-  /** Applies the edits of a draft of this device. */
+  /** Lets a field be sent again that the server has rejected. */
+  #accept(name: FieldName): void {
+    const { [name]: _, ...others } = this.rejected;
+    this.rejected = others;
+  }
+
+  /** Applies the edits of a draft of this device to the present text. */
   async restore(draft: Draft): Promise<void> {
+    this.#readContent();
     const base = { ...this.#base.fields, ...draft.base } as Fields;
     const mine = { ...base, ...draft.fields } as Fields;
-    this.#merge(base, mine, this.#base, null);
+    this.#merge(base, mine, this.fields, this.#base, null);
+    this.rejected = {};
     if (this.conflict === null) this.#edited();
-    // The edits are this tab's own, before the draft of the other one is gone.
+    // The edits are this document's own, before the draft is gone.
     await this.#store();
-    if (draft.key !== draftKey(this.workspace, this.id)) await deleteDraft(draft.key);
+    await deleteDraft(draft.key);
   }
 
   #edited(): void {
-    if (this.state !== "conflict" && this.state !== "gone") this.state = this.state === "offline" ? "offline" : "unsaved";
+    if (this.state !== "conflict" && this.state !== "gone" && this.state !== "offline") this.state = "unsaved";
     const now = Date.now();
     this.#firstEdit ??= now;
     clearTimeout(this.#draftTimer);
@@ -195,59 +234,77 @@ export class PieceDocument {
     const names = this.#changedNames();
     if (names.length === 0) return;
     const pick = (fields: Fields) => Object.fromEntries(names.map((name) => [name, fields[name]]));
-    const draft = {
+    await putDraft({
+      key: this.#draftKey,
       workspace: this.workspace,
       piece: this.id,
       editedAt: Date.now(),
       title: this.fields.title,
       base: pick(this.#base.fields),
       fields: pick(this.fields),
-    };
-    await putDraft(draft);
+    });
+  }
+
+  /** Runs requests one after another, as each needs the entity tag of the one before. */
+  #run<T>(request: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(request);
+    this.#queue = result.catch(() => {});
+    return result;
   }
 
   /** Saves the edits now. With `completes`, the revision is no autosave. */
-  async save(options: { completes?: boolean } = {}): Promise<void> {
+  save(options: { completes?: boolean } = {}): Promise<void> {
     clearTimeout(this.#saveTimer);
-    if (this.#saving !== null) {
-      await this.#saving;
-      if (this.state === "saved" && this.#changedNames().length === 0 && !options.completes) return;
-    }
-    this.#saving = this.#send(options.completes === true).finally(() => (this.#saving = null));
-    await this.#saving;
+    return this.#run(() => this.#send(options.completes === true));
+  }
+
+  /** Saves the edits, or throws if the server does not have them all. */
+  async saveAllEdits(): Promise<void> {
+    await this.save({ completes: true });
+    if (this.state !== "saved") throw new Error(t.saveFirst);
   }
 
   async #send(completes: boolean): Promise<void> {
-    if (this.state === "conflict" || this.state === "gone") return;
-    this.#readContent();
-    const names = this.#changedNames().filter((name) => this.rejected[name] === undefined);
-    if (names.length === 0 && !completes) {
-      await this.#settled();
-      return;
+    for (let merges = 0; ; merges += 1) {
+      if (this.state === "conflict" || this.state === "gone") return;
+      this.#readContent();
+      const names = this.#changedNames().filter((name) => this.rejected[name] === undefined);
+      if (names.length === 0 && !completes) return await this.#settled();
+      const sent = Object.fromEntries(names.map((name) => [name, this.fields[name]])) as Partial<Fields>;
+      this.state = "saving";
+      this.#firstEdit = null;
+      try {
+        await this.#put(sent, completes);
+        return await this.#settled();
+      } catch (error) {
+        const isOutdated = error instanceof ApiError && error.status === 412 && merges < MERGE_LIMIT;
+        if (!isOutdated) return await this.#failed(error, sent);
+      }
+      try {
+        await this.#rebase();
+      } catch (error) {
+        return await this.#failed(error, null);
+      }
     }
-    const sent = Object.fromEntries(names.map((name) => [name, this.fields[name]]));
-    this.state = "saving";
-    this.#firstEdit = null;
-    try {
-      const body = { id: this.id, ...sent, autosave: !completes } as never;
-      // The page may show another workspace by now.
-      const headers = {
-        "If-Match": this.#base.etag,
-        Prefer: "return=representation",
-        "Galley-Workspace": this.workspace,
-      };
-      const { data, response } = await received(client.PUT("/content-pieces", { body, headers } as never));
-      this.#attempts = 0;
-      this.problem = null;
-      this.piece = { ...(data as Piece), content: this.piece.content };
-      this.#base = {
-        etag: response.headers.get("etag") ?? this.#base.etag,
-        fields: { ...this.#base.fields, ...sent },
-      };
-      await this.#settled();
-    } catch (error) {
-      await this.#failed(error);
-    }
+  }
+
+  async #put(sent: Partial<Fields>, completes: boolean): Promise<void> {
+    const body = { id: this.id, ...sent, autosave: !completes } as never;
+    // The page may show another workspace by now.
+    const headers = {
+      "If-Match": this.#base.etag,
+      Prefer: "return=representation",
+      "Galley-Workspace": this.workspace,
+    };
+    const { data, response } = await received(client.PUT("/content-pieces", { body, headers } as never));
+    const piece = data as Piece | undefined;
+    // Another server in between may have responded, as those of hotels do.
+    if (piece?.id !== this.id) throw new TypeError("the response is not by Galley");
+    this.#attempts = 0;
+    this.#unconfirmed = null;
+    this.problem = null;
+    this.piece = { ...piece, content: this.piece.content };
+    this.#base = { etag: entityTag(response), fields: { ...this.#base.fields, ...sent } };
   }
 
   /** Sets the state after a response: saved, unless there are further edits. */
@@ -257,7 +314,7 @@ export class PieceDocument {
     if (names.length === 0) {
       clearTimeout(this.#draftTimer);
       this.state = "saved";
-      await deleteDraft(draftKey(this.workspace, this.id)).catch(() => {});
+      await deleteDraft(this.#draftKey).catch(() => {});
     } else if (names.every((name) => this.rejected[name] !== undefined)) {
       this.state = "rejected";
     } else {
@@ -266,18 +323,21 @@ export class PieceDocument {
     }
   }
 
-  async #failed(error: unknown): Promise<void> {
+  async #failed(error: unknown, sent: Partial<Fields> | null): Promise<void> {
     this.#keep();
     if (isUnreachable(error)) {
+      this.#unconfirmed = sent ?? this.#unconfirmed;
       this.state = "offline";
       this.#schedule(RETRY_DELAYS[Math.min(this.#attempts++, RETRY_DELAYS.length - 1)]!);
       return;
     }
-    if (!(error instanceof ApiError)) throw error;
+    if (!(error instanceof ApiError)) {
+      this.state = "failed";
+      throw error;
+    }
     this.problem = error;
     if (error.status === 401) this.state = "signedOut";
     else if (error.status === 404) this.state = "gone";
-    else if (error.status === 412) await this.#rebase();
     else if (error.status === 400 || error.status === 409) this.#reject(error);
     else {
       this.state = "failed";
@@ -304,51 +364,58 @@ export class PieceDocument {
 
   /** Merges the edits with a later version of the server. */
   async #rebase(): Promise<void> {
-    try {
-      const { piece, etag } = await fetchPiece(this.workspace, this.id);
-      const fields = fieldsOf(piece);
-      fields.content = this.#source?.normalize(fields.content) ?? fields.content;
-      this.#readContent();
-      this.piece = piece;
-      this.#merge(this.#base.fields, this.fields, { etag, fields }, piece.updatedBy?.name ?? null);
-      if (this.conflict === null) {
-        this.state = "unsaved";
-        this.#schedule(0);
+    const { piece, etag } = await fetchPiece(this.workspace, this.id);
+    const fields = fieldsOf(piece);
+    fields.content = this.#normalize(fields.content);
+    this.#readContent();
+    this.piece = piece;
+    let base = this.#base.fields;
+    let author = piece.updatedBy?.name ?? null;
+    if (this.#unconfirmed !== null) {
+      // The server has the edits of the request whose response was lost: they are no other's.
+      const sent = this.#unconfirmed;
+      const isOwn = NAMES.every((name) => !(name in sent) || !differs(fields[name], sent[name]));
+      if (isOwn) {
+        base = { ...base, ...sent };
+        author = null;
       }
-    } catch (error) {
-      await this.#failed(error);
+      this.#unconfirmed = null;
     }
+    const isOther = NAMES.some((name) => differs(fields[name], base[name]));
+    this.#merge(base, this.fields, fields, { etag, fields }, author);
+    if (this.conflict !== null) return;
+    this.state = "unsaved";
+    if (isOther) this.mergedWith = author ?? "";
   }
 
-  #merge(base: Fields, mine: Fields, theirs: Version, author: string | null): void {
-    const merged: Record<string, unknown> = { ...theirs.fields };
+  /** Merges `mine` and `theirs`, both changed since `base`. `next` is the version that the result is
+   * based on. */
+  #merge(base: Fields, mine: Fields, theirs: Fields, next: Version, author: string | null): void {
+    const merged: Record<string, unknown> = { ...theirs };
     const conflicts: Conflict["fields"] = [];
     let regions: Region[] = [];
-    let isMerged = false;
     for (const name of NAMES) {
-      const isOther = differs(theirs.fields[name], base[name]);
-      isMerged ||= isOther;
-      if (!differs(mine[name], base[name]) || !differs(mine[name], theirs.fields[name])) continue;
-      if (!isOther) {
+      if (!differs(mine[name], base[name]) || !differs(mine[name], theirs[name])) continue;
+      if (!differs(theirs[name], base[name])) {
         merged[name] = mine[name];
       } else if (name === "content") {
-        regions = mergeDocuments(base.content, mine.content, theirs.fields.content);
+        regions = mergeDocuments(base.content, mine.content, theirs.content);
         merged.content = resolved(regions, []);
       } else {
-        conflicts.push({ name, mine: mine[name], theirs: theirs.fields[name] });
+        conflicts.push({ name, mine: mine[name], theirs: theirs[name] });
         merged[name] = mine[name];
       }
     }
     if (conflicts.length > 0 || hasConflict(regions)) {
-      this.#theirs = theirs;
+      const agreed: Region = { kind: "agreed", blocks: (merged.content as ContentNode).content ?? [] };
+      this.#next = next;
       this.fields = { ...(merged as unknown as Fields), content: mine.content };
-      this.conflict = { author, fields: conflicts, regions: regions.length > 0 ? regions : [{ kind: "agreed", blocks: (merged.content as ContentNode).content ?? [] }] };
+      this.conflict = { author, fields: conflicts, regions: regions.length > 0 ? regions : [agreed] };
       this.state = "conflict";
       return;
     }
-    this.#base = theirs;
+    this.#base = next;
     this.#show(merged as unknown as Fields);
-    if (isMerged) this.mergedWith = author;
   }
 
   /** Sets all fields, and shows the content in the editor. */
@@ -362,12 +429,13 @@ export class PieceDocument {
   /** Resolves the conflict with a choice for each field and each region of the content. */
   resolve(fieldChoices: Partial<Record<FieldName, Choice>>, choices: Choice[]): void {
     const { conflict } = this;
-    if (conflict === null || this.#theirs === null) return;
+    if (conflict === null || this.#next === null) return;
     const fields: Record<string, unknown> = { ...this.fields, content: resolved(conflict.regions, choices) };
     for (const { name, theirs } of conflict.fields) if (fieldChoices[name] === "theirs") fields[name] = theirs;
-    this.#base = this.#theirs;
-    this.#theirs = null;
+    this.#base = this.#next;
+    this.#next = null;
     this.conflict = null;
+    this.rejected = {};
     this.state = "unsaved";
     this.#show(fields as unknown as Fields);
     this.#edited();
@@ -376,33 +444,51 @@ export class PieceDocument {
 
   /** Moves the piece to the end of another group. */
   async move(contentGroupId: string): Promise<void> {
-    await this.save();
+    await this.saveAllEdits();
     const body = { id: this.id, contentGroupId } as never;
     const headers = { "Galley-Workspace": this.workspace };
-    await received(client.PUT("/content-pieces", { body, headers } as never));
-    await this.#rebase();
+    await this.#run(() => received(client.PUT("/content-pieces", { body, headers } as never)));
+    await this.adopt();
   }
 
   /** Reads the piece again after an action on the server, such as a publication. */
   async reload(): Promise<void> {
-    const { piece } = await fetchPiece(this.workspace, this.id);
-    this.piece = piece;
+    await this.#run(async () => {
+      this.piece = (await fetchPiece(this.workspace, this.id)).piece;
+    });
   }
 
   /** Shows the state of the server after an action that changes fields, such as a restoration. Edits
    * of the meantime are merged. */
   async adopt(): Promise<void> {
-    await this.#rebase();
+    await this.#run(async () => {
+      await this.#rebase();
+      await this.#settled();
+    });
+    this.mergedWith = null;
   }
 
-  /** Saves the last edits, and ends the saves. */
-  async close(): Promise<void> {
-    if (this.state === "unsaved" || this.#isContentEdited) await this.save();
-    this.#isClosed = true;
-    clearTimeout(this.#saveTimer);
-    clearTimeout(this.#draftTimer);
-    removeEventListener("online", this.#retryNow);
-    removeEventListener("pagehide", this.#keep);
+  /** Saves the last edits, and ends the saves. What can't be saved stays on this device. */
+  close(): Promise<void> {
+    this.#readContent();
     this.#keep();
+    // The editor is gone from here on.
+    this.#source = null;
+    const isUnsaved = this.state !== "saved" && this.state !== "gone";
+    const closed = (isUnsaved ? this.save() : this.#run(() => Promise.resolve())).catch(() => {}).then(async () => {
+      this.#isClosed = true;
+      clearTimeout(this.#saveTimer);
+      clearTimeout(this.#draftTimer);
+      removeEventListener("online", this.#retryNow);
+      removeEventListener("pagehide", this.#keep);
+      openDocuments.delete(this);
+      await this.#store().catch(() => {});
+      closeDraft(this.#draftKey);
+    });
+    const ended = closed.finally(() => {
+      if (closing.get(this.id) === ended) closing.delete(this.id);
+    });
+    closing.set(this.id, ended);
+    return ended;
   }
 }

@@ -47,6 +47,20 @@ const SafeImage = Image.extend({
   },
 });
 
+/** Returns a color that Galley stores, or null: no variables, and no functions besides these. */
+function plainColor(color: string | null): string | null {
+  const isPlain = color !== null && /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgb|hsl)a?\([^()]*\))$/i.test(color.trim());
+  return isPlain && (globalThis.CSS?.supports("color", color) ?? true) ? color : null;
+}
+
+const SafeHighlight = Highlight.extend({
+  addAttributes() {
+    const inherited = this.parent?.() ?? {};
+    const { color } = inherited as Record<string, { parseHTML?: (element: HTMLElement) => string | null }>;
+    return { ...inherited, color: { ...color, parseHTML: (element: HTMLElement) => plainColor(color?.parseHTML?.(element) ?? null) } };
+  },
+});
+
 /** Returns the extensions of Galley's schema. */
 export function galleyExtensions(): Extensions {
   return [
@@ -62,7 +76,7 @@ export function galleyExtensions(): Extensions {
     }),
     // Inline code may carry other marks, such as a link.
     Code.extend({ excludes: "" }),
-    Highlight.configure({ multicolor: true }),
+    SafeHighlight.configure({ multicolor: true }),
     SafeImage,
     TaskList,
     TaskItem.configure({ nested: true }),

@@ -11,7 +11,7 @@ use galley_domain::people::EmailAddress;
 use galley_domain::session::{SIGN_IN_LIFETIME, SignInMethod};
 use galley_openid_connect::{AuthorizationRequest, Error as ProviderError, Identity, Provider};
 use galley_storage::sign_ins::{self, SignIn};
-use galley_storage::{IdPage, WriteTx, members, users};
+use galley_storage::{IdPage, Tx, WriteTx, members, users};
 
 use crate::error::Error;
 use crate::operations::sessions::{self, Browser, StartedSession};
@@ -93,18 +93,20 @@ pub async fn complete(
     start_session(service, identity, client).await
 }
 
+/// Ends a request, which one of several concurrent callbacks does.
 async fn end_request(service: &Service, state: &str, browser: &str) -> Result<(), Error> {
     let (state, browser) = (access_token::hash(state), access_token::hash(browser));
     let now = service.environment().now();
+    let find = async move |tx: &Tx<'_>| Ok::<_, Error>(sign_ins::find_by_link(tx, &state).await?);
+    // A read comes first, so that random states do not occupy the writer.
+    let found = service.database().read("identity_provider.find_request", find).await?;
+    // The link of a mail is no state, though both are codes of the same table.
+    let found = found.filter(|one| one.expires_at > now && one.is_of_identity_provider());
+    if found.ok_or_else(ended)?.browser_hash.as_deref() != Some(browser.as_slice()) {
+        let detail = "the sign-in was started in another browser";
+        return Err(Rejection::new(Reason::OtherBrowser, detail).into());
+    }
     let end = async move |tx: &WriteTx<'_>| {
-        let found = sign_ins::find_by_link(tx, &state).await?;
-        // The link of a mail is no state, though both are codes of the same table.
-        let found = found.filter(|one| one.expires_at > now && one.is_of_identity_provider());
-        let found = found.ok_or_else(ended)?;
-        if found.browser_hash.as_deref() != Some(browser.as_slice()) {
-            let detail = "the sign-in was started in another browser";
-            return Err(Rejection::new(Reason::OtherBrowser, detail).into());
-        }
         if sign_ins::end(tx, &state, now).await? { Ok(()) } else { Err(ended()) }
     };
     service.database().write("identity_provider.end_request", end).await

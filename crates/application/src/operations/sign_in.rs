@@ -180,6 +180,8 @@ pub async fn use_link(
     browser: Option<&str>,
     client: Browser,
 ) -> Result<StartedSession, Error> {
+    // A read comes first, so that random codes do not occupy the writer.
+    find_link(service, code, browser).await?;
     let environment = service.environment().clone();
     let (hash, browser) = (access_token::hash(code), browser.map(access_token::hash));
     let write = async move |tx: &WriteTx<'_>| {
