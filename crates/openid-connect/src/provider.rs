@@ -264,8 +264,7 @@ impl Provider {
         {
             return Err(Error::Unavailable(text.clone()));
         }
-        let discovery =
-            CoreProviderMetadata::discover_async(self.0.issuer.clone(), &self.0.client);
+        let discovery = CoreProviderMetadata::discover_async(self.0.issuer.clone(), &self.0.client);
         let fetched = match discovery.await {
             Ok(fetched) => fetched,
             Err(error) => {

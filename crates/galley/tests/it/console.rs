@@ -69,3 +69,9 @@ async fn an_owner_administers_a_workspace(store: TestStore) {
     let program = Program::serve(&store, 0);
     run_script(&store, &program, "administration.mjs", 2).await;
 }
+
+#[on_both_engines]
+async fn typed_text_survives_rejections_and_lost_connections(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "losses.mjs", 1).await;
+}
