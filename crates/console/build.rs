@@ -33,7 +33,8 @@ const NODE_VERSIONS: [(u32, u32); 2] = [(20, 19), (22, 12)];
 fn main() -> Outcome<()> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=GALLEY_CONSOLE");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // The compiled script may run for another copy of the workspace with the same target directory.
+    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }

@@ -63,14 +63,26 @@ function withDescendants(group: Group): Group[] {
   return [group, ...below.flatMap(withDescendants)];
 }
 
+const groupsOf = (workspace: string) => ({
+  queryKey: keys.groups(workspace),
+  queryFn: async () => {
+    const top = await allPages((query) => client.GET("/content-groups/list", { params: { query: { ...query, subtree: true } } }));
+    return top.flatMap(withDescendants);
+  },
+});
+
 export function createGroups(workspace: () => string) {
-  return createQuery(() => ({
-    queryKey: keys.groups(workspace()),
-    queryFn: async () => {
-      const top = await allPages((query) => client.GET("/content-groups/list", { params: { query: { ...query, subtree: true } } }));
-      return top.flatMap(withDescendants);
-    },
-  }));
+  return createQuery(() => groupsOf(workspace()));
+}
+
+/** Returns the first group, for a new piece without another place. A workspace without groups gets
+ * one of this name. */
+export async function firstGroup(workspace: string, name: string): Promise<string> {
+  const groups = await queryClient.ensureQueryData(groupsOf(workspace));
+  if (groups[0] !== undefined) return groups[0].id;
+  const { data } = await received(client.POST("/content-groups", { body: { name } } as never));
+  void queryClient.invalidateQueries({ queryKey: keys.groups(workspace) });
+  return (data as { id: string }).id;
 }
 
 export function createMembers(workspace: () => string) {
