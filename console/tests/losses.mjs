@@ -1,4 +1,4 @@
-// What a writer typed survives rejections, lost connections, lost responses, and other people.
+// Typed text survives rejections, lost connections, lost responses, and other people.
 import assert from "node:assert/strict";
 import { api, clickEnd, open, run, saved, signIn, text } from "./harness.mjs";
 

@@ -20,7 +20,6 @@ const IMAGE_SCHEMES = ["http", "https"];
 
 function hasScheme(address: string, schemes: readonly string[]): boolean {
   // Browsers ignore control characters and white space in front of the scheme and in it.
-  // eslint-disable-next-line no-control-regex
   const bare = address.replace(/[\u0000-\u0020\u007f-\u00a0\u1680\u180e\u2000-\u2029\u205f\u3000]/g, "");
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(bare)?.[1];
   return scheme === undefined || schemes.includes(scheme.toLowerCase());
