@@ -55,6 +55,8 @@ interface Options {
   selectionMenu: HTMLElement;
   tableMenu: HTMLElement;
   onedit: () => void;
+  /** A paste has left something out. */
+  onloss: (losses: Loss[]) => void;
   onmenu: (menu: BlockMenu | null) => void;
   /** Returns true if the menu of blocks has used the key. */
   onmenukey: (event: KeyboardEvent) => boolean;
@@ -140,6 +142,9 @@ export function createEditor(options: Options): Editor {
       handlePaste(_, event) {
         const data = event.clipboardData;
         const text = data?.getData("text/plain") ?? "";
+        const html = data?.getData("text/html") ?? "";
+        options.onloss([]);
+        if (html !== "") void findLosses(html).then(options.onloss);
         if (data === null || data.types.includes("text/html") || !looksLikeMarkdown(text)) return false;
         void pasteMarkdown(editor, text);
         return true;
@@ -150,6 +155,32 @@ export function createEditor(options: Options): Editor {
     },
   });
   return editor;
+}
+
+/** A kind of element or attribute that a paste has left out. */
+export interface Loss {
+  name: string;
+  count: number;
+}
+
+/** The marks of clipboards and layouts, which are no part of the text. */
+const NOISE = /^(meta|style|link|title|html|head|body|o:p|class|id|dir|lang|role|start|span|div|font|data-.*|aria-.*)$/;
+
+/** Returns what pasted HTML has that a document of Galley can't hold. */
+async function findLosses(html: string): Promise<Loss[]> {
+  try {
+    const body = { content: html, contentFormat: "html" } as never;
+    const { data } = await received(client.POST("/content-pieces/convert", { body }));
+    const counts = new Map<string, number>();
+    for (const warning of data.conversionWarnings) {
+      const name = warning.property ?? warning.attribute ?? warning.element;
+      if (!NOISE.test(name)) counts.set(name, (counts.get(name) ?? 0) + warning.count);
+    }
+    return [...counts].map(([name, count]) => ({ name, count }));
+  } catch {
+    // Without the server, the paste stays as it is.
+    return [];
+  }
 }
 
 /** Inserts Markdown as the server would convert it. */

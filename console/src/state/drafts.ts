@@ -8,6 +8,8 @@ export interface Draft {
   user: string;
   workspace: string;
   piece: string;
+  /** The key of the variant; null for the piece itself. */
+  variant: string | null;
   /** The name of the page's lock. */
   page: string;
   /** The time of the last edit, in milliseconds. */

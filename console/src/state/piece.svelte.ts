@@ -15,12 +15,14 @@ export interface Fields {
   coverUrl: string | null;
   coverAlt: string | null;
   canonicalLink: string | null;
+  /** JSON, as the server stores it. */
+  customData: string | null;
   content: ContentNode;
 }
 
 export type FieldName = keyof Fields;
 
-const NAMES: FieldName[] = ["title", "slug", "date", "description", "tags", "members", "coverUrl", "coverAlt", "canonicalLink", "content"];
+const NAMES: FieldName[] = ["title", "slug", "date", "description", "tags", "members", "coverUrl", "coverAlt", "canonicalLink", "customData", "content"];
 
 /** `unsaved`: kept on this device, and sent soon. `rejected`: the server does not accept a value. */
 export type SaveState = "saved" | "unsaved" | "saving" | "offline" | "conflict" | "rejected" | "signedOut" | "gone" | "failed";
@@ -60,7 +62,7 @@ interface Version {
   fields: Fields;
 }
 
-function fieldsOf(piece: Piece): Fields {
+export function fieldsOf(piece: Piece): Fields {
   const ids = (items: { id: string }[]) => items.map((item) => item.id);
   return {
     title: piece.title,
@@ -72,6 +74,7 @@ function fieldsOf(piece: Piece): Fields {
     coverUrl: piece.coverUrl ?? null,
     coverAlt: piece.coverAlt ?? null,
     canonicalLink: piece.canonicalLink ?? null,
+    customData: (piece.customData as unknown as string | null) ?? null,
     content: piece.content as unknown as ContentNode,
   };
 }
@@ -93,8 +96,9 @@ function entityTag(response: Response): string {
   return (response.headers.get("etag") ?? "").replace(/^W\//, "");
 }
 
-async function fetchPiece(workspace: string, id: string): Promise<{ piece: Piece; etag: string }> {
-  const query = { id, content: true };
+/** Reads a piece, as it is in a variant. */
+export async function fetchPiece(workspace: string, id: string, variant: string | null): Promise<{ piece: Piece; etag: string }> {
+  const query = { id, content: true, ...(variant === null ? {} : { variant }) };
   const headers = { "Galley-Workspace": workspace };
   const { data, response } = await received(client.GET("/content-pieces", { params: { query }, headers }));
   return { piece: data as Piece, etag: entityTag(response) };
@@ -103,6 +107,8 @@ async function fetchPiece(workspace: string, id: string): Promise<{ piece: Piece
 export class PieceDocument {
   readonly workspace: string;
   readonly id: string;
+  /** The key of the variant whose overrides are edited; null for the piece itself. */
+  readonly variant: string | null;
   /** The piece as the server has it, without the edits. */
   piece = $state.raw() as Piece;
   fields = $state.raw() as Fields;
@@ -133,8 +139,14 @@ export class PieceDocument {
   #attempts = 0;
   #isClosed = false;
 
-  private constructor(workspace: string, piece: Piece, etag: string) {
+  /** The part of a request that names the variant. */
+  get #variantOnly(): { variant?: string } {
+    return this.variant === null ? {} : { variant: this.variant };
+  }
+
+  private constructor(workspace: string, variant: string | null, piece: Piece, etag: string) {
     this.workspace = workspace;
+    this.variant = variant;
     this.id = piece.id;
     this.piece = piece;
     this.fields = fieldsOf(piece);
@@ -144,11 +156,11 @@ export class PieceDocument {
     addEventListener("pagehide", this.#keep);
   }
 
-  static async open(workspace: string, id: string): Promise<PieceDocument> {
+  static async open(workspace: string, id: string, variant: string | null): Promise<PieceDocument> {
     // The last save of the same piece comes first.
     await closing.get(id);
-    const { piece, etag } = await fetchPiece(workspace, id);
-    return new PieceDocument(workspace, piece, etag);
+    const { piece, etag } = await fetchPiece(workspace, id, variant);
+    return new PieceDocument(workspace, variant, piece, etag);
   }
 
   /** Connects the editor that shows the content. */
@@ -159,6 +171,11 @@ export class PieceDocument {
     this.fields = { ...this.fields, content };
     const base = source.normalize(this.#base.fields.content);
     this.#base = { ...this.#base, fields: { ...this.#base.fields, content: base } };
+  }
+
+  /** Returns the names of the fields with the same value as in another version. */
+  sameNames(other: Fields): FieldName[] {
+    return NAMES.filter((name) => !differs(this.fields[name], name === "content" ? this.#normalize(other.content) : other[name]));
   }
 
   edit<N extends FieldName>(name: N, value: Fields[N]): void {
@@ -238,6 +255,7 @@ export class PieceDocument {
       key: this.#draftKey,
       workspace: this.workspace,
       piece: this.id,
+      variant: this.variant,
       editedAt: Date.now(),
       title: this.fields.title,
       base: pick(this.#base.fields),
@@ -289,7 +307,7 @@ export class PieceDocument {
   }
 
   async #put(sent: Partial<Fields>, completes: boolean): Promise<void> {
-    const body = { id: this.id, ...sent, autosave: !completes } as never;
+    const body = { id: this.id, ...this.#variantOnly, ...sent, autosave: !completes } as never;
     // The page may show another workspace by now.
     const headers = {
       "If-Match": this.#base.etag,
@@ -364,7 +382,7 @@ export class PieceDocument {
 
   /** Merges the edits with a later version of the server. */
   async #rebase(): Promise<void> {
-    const { piece, etag } = await fetchPiece(this.workspace, this.id);
+    const { piece, etag } = await fetchPiece(this.workspace, this.id, this.variant);
     const fields = fieldsOf(piece);
     fields.content = this.#normalize(fields.content);
     this.#readContent();
@@ -451,10 +469,19 @@ export class PieceDocument {
     await this.adopt();
   }
 
+  /** Removes the override of a field, or of all, so that the piece's own value applies in the variant. */
+  async useOriginal(names: FieldName[]): Promise<void> {
+    await this.saveAllEdits();
+    const body = { id: this.id, ...this.#variantOnly, ...Object.fromEntries(names.map((name) => [name, null])) } as never;
+    const headers = { "Galley-Workspace": this.workspace };
+    await this.#run(() => received(client.PUT("/content-pieces", { body, headers } as never)));
+    await this.adopt();
+  }
+
   /** Reads the piece again after an action on the server, such as a publication. */
   async reload(): Promise<void> {
     await this.#run(async () => {
-      this.piece = (await fetchPiece(this.workspace, this.id)).piece;
+      this.piece = (await fetchPiece(this.workspace, this.id, this.variant)).piece;
     });
   }
 

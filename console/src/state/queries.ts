@@ -23,13 +23,21 @@ export const queryClient = new QueryClient({
 const PAGE = 100;
 
 /** The fields of a row. Others, such as the custom data, may be large. */
-const ROW_FIELDS = ["title", "publication", "updatedAt", "updatedBy", "date", "tags", "contentGroupId", "order"] as const;
+const ROW_FIELDS = ["title", "publication", "updatedAt", "updatedBy", "date", "tags", "contentGroupId", "order", "members"] as const;
 
 export interface PieceFilter {
   group: string | null;
   subtree: boolean;
   sort: string;
+  tag: string | null;
+  member: string | null;
 }
+
+/** The pages of a list, as the cache has them. */
+export type PiecePages = { pages: { pieces: Piece[]; next: string | null; total: string | null }[]; pageParams: unknown[] };
+
+/** Returns the key of a list of pieces. */
+export const piecesKey = (workspace: string, filter: PieceFilter) => [...keys.pieces(workspace), filter];
 
 export const keys = {
   groups: (workspace: string) => [workspace, "groups"],
@@ -37,17 +45,20 @@ export const keys = {
   tags: (workspace: string) => [workspace, "tags"],
 };
 
-export function createPieces(workspace: () => string, filter: () => PieceFilter) {
+export function createPieces(workspace: () => string, filter: () => PieceFilter, isEnabled = () => true) {
   return createInfiniteQuery(() => ({
-    queryKey: [...keys.pieces(workspace()), filter()],
+    enabled: isEnabled(),
+    queryKey: piecesKey(workspace(), filter()),
     initialPageParam: null as string | null,
     queryFn: async ({ pageParam }: { pageParam: string | null }) => {
-      const { group, subtree, sort } = filter();
+      const { group, subtree, sort, tag, member } = filter();
       const query = {
         perPage: PAGE,
         fields: [...ROW_FIELDS],
         sort,
         ...(group === null ? {} : { contentGroupId: [group], subtree }),
+        ...(tag === null ? {} : { tagId: [tag] }),
+        ...(member === null ? {} : { memberId: member }),
         ...(pageParam === null ? { total: true } : { cursor: pageParam }),
       };
       const { data, response } = await received(client.GET("/content-pieces/list", { params: { query } } as never));
@@ -89,6 +100,20 @@ export function createMembers(workspace: () => string) {
   return createQuery(() => ({
     queryKey: [workspace(), "members"],
     queryFn: () => allPages((query) => client.GET("/workspace-memberships/list-members", { params: { query } })),
+  }));
+}
+
+export function createRoles(workspace: () => string) {
+  return createQuery(() => ({
+    queryKey: [workspace(), "roles"],
+    queryFn: () => allPages((query) => client.GET("/roles/list", { params: { query } })),
+  }));
+}
+
+export function createVariants(workspace: () => string) {
+  return createQuery(() => ({
+    queryKey: [workspace(), "variants"],
+    queryFn: () => allPages((query) => client.GET("/variants/list", { params: { query } })),
   }));
 }
 

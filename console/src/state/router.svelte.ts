@@ -1,7 +1,10 @@
 /** The address of the page, and navigation without loading another one. */
 
 /** The pages besides lists and pieces. */
-export const PAGES = ["members", "tokens", "tags", "webhooks", "trash", "account"] as const;
+export const PAGES = ["members", "roles", "tags", "variants", "webhooks", "tokens", "activity", "trash", "settings", "account"] as const;
+
+/** The parameters that a list keeps while a piece is open beside it. */
+const LIST_PARAMETERS = ["view", "sort", "subtree", "tag", "member"];
 
 export type PageName = (typeof PAGES)[number];
 
@@ -68,20 +71,20 @@ class Router {
   }
 
   /** Changes parameters of the query; null removes one. */
-  setQuery(changes: Record<string, string | null>): void {
+  setQuery(changes: Record<string, string | null>, options: { replace: boolean } = { replace: true }): void {
     const query = new URLSearchParams(this.route.query);
     for (const [name, value] of Object.entries(changes)) {
       if (value === null) query.delete(name);
       else query.set(name, value);
     }
     const text = query.toString();
-    this.go(location.pathname + (text === "" ? "" : `?${text}`), { replace: true });
+    this.go(location.pathname + (text === "" ? "" : `?${text}`), options);
   }
 
   private search(group: string | null): string {
     const query = new URLSearchParams();
     if (group !== null) query.set("group", group);
-    for (const name of ["sort", "subtree", "tag"]) {
+    for (const name of LIST_PARAMETERS) {
       const value = this.route.query.get(name);
       if (value !== null) query.set(name, value);
     }

@@ -1,0 +1,204 @@
+// Roles, variants, custom fields, notes, losses of a paste, the activity and the settings.
+import assert from "node:assert/strict";
+import { accessible, api, clickEnd, open, phone, run, saved, signIn } from "./harness.mjs";
+
+async function until(read, expected) {
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (JSON.stringify(await read()) === JSON.stringify(expected)) return;
+    await new Promise((next) => setTimeout(next, 100));
+  }
+  assert.deepEqual(await read(), expected);
+}
+
+await run(async (browser) => {
+  const page = await open(browser);
+  const dialog = page.getByRole("dialog");
+  const go = async (name) => {
+    await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+  };
+  const both = async (name) => {
+    await accessible(page, name);
+    await page.setViewportSize(phone);
+    await accessible(page, `${name} on a phone`);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= phone.width, `${name} is ${width} px wide on a phone`);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  };
+  await signIn(page);
+
+  // The first steps give a site its token, which reads nothing but what is published.
+  await page.getByRole("button", { name: "New token for a site" }).click();
+  const token = await dialog.getByLabel("Token").first().inputValue();
+  await dialog.getByRole("button", { name: "I have stored it" }).click();
+  assert.deepEqual(await api("GET", "/content-pieces/list", undefined, token), []);
+
+  // A role.
+  await go("Roles");
+  await page.getByRole("button", { name: "New role" }).click();
+  await dialog.getByLabel("Name").fill("Reviewer");
+  await dialog.getByLabel("Pieces").selectOption("read and write");
+  await dialog.getByLabel("Groups").selectOption("read");
+  await accessible(page, "a new role");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await page.getByRole("button", { name: "Change: Reviewer" }).waitFor();
+  await both("roles");
+  const role = (await api("GET", "/roles/list")).find((one) => one.name === "Reviewer");
+  assert.deepEqual(role.permissions, ["contentPieces:write", "contentGroups:read"]);
+  await page.getByRole("button", { name: "Change: Reviewer" }).click();
+  await dialog.getByLabel("Pieces").selectOption("nothing");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  assert.deepEqual((await api("GET", `/roles?id=${role.id}`)).permissions, ["contentGroups:read"]);
+
+  // A variant, and a schema of custom fields.
+  await go("Variants");
+  await page.getByRole("button", { name: "New variant" }).click();
+  await dialog.getByLabel("Key").fill("de");
+  await dialog.getByLabel("Name").fill("German");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await page.getByRole("button", { name: "Change: German" }).waitFor();
+  await both("variants");
+  await go("Posts");
+  await page.getByRole("button", { name: "Settings of the group" }).click();
+  const schema = {
+    type: "object",
+    required: ["rating"],
+    properties: {
+      rating: { type: "integer", title: "Rating", minimum: 1, maximum: 5 },
+      kind: { enum: ["review", "news"], title: "Kind" },
+      featured: { type: "boolean", title: "Featured" },
+      links: { type: "array", items: { type: "string" }, title: "Links" },
+      place: { type: "object", title: "Place", properties: { city: { type: "string", title: "City" } } },
+      raw: { title: "Raw" },
+    },
+  };
+  await dialog.getByLabel("Custom fields (JSON Schema)").fill("{");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.getByText("This is no valid JSON").waitFor();
+  await dialog.getByLabel("Custom fields (JSON Schema)").fill(JSON.stringify(schema));
+  await accessible(page, "a schema");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  const [posts] = await api("GET", "/content-groups/list");
+  assert.deepEqual(posts.customDataSchema, schema);
+
+  // A piece with custom fields. A value that the schema forbids is named, and holds back nothing else.
+  const customData = { rating: 3, place: { city: "Kiel", zip: "24103" } };
+  const content = "<h2>One</h2><p>First.</p><p>Second.</p>";
+  const body = { title: "The harbour", slug: "the-harbour", tags: [], members: [], contentGroupId: posts.id, content, customData };
+  const { id } = await api("POST", "/content-pieces", body);
+  const stored = async (variant) => await api("GET", `/content-pieces?id=${id}&content=true&contentFormat=html&customData=object${variant ? `&variant=${variant}` : ""}`);
+  await page.getByRole("link", { name: /The harbour/ }).click();
+  await page.locator(".ProseMirror").waitFor();
+  await page.getByRole("button", { name: "Details" }).click();
+  await page.getByLabel("Rating *").fill("9");
+  await page.getByLabel("Kind").selectOption("news");
+  await page.getByText("Not saved", { exact: true }).waitFor();
+  await page.getByLabel("Rating *").fill("4");
+  await page.getByLabel("Featured").check();
+  await page.getByLabel("Links").fill("https://a.example\n\nhttps://b.example");
+  await page.getByLabel("City").fill("Lübeck");
+  await page.getByLabel("Raw").fill('{"deep": [1, 2]}');
+  await page.getByLabel("Raw").blur();
+  const expected = {
+    rating: 4,
+    place: { city: "Lübeck", zip: "24103" },
+    kind: "news",
+    featured: true,
+    links: ["https://a.example", "https://b.example"],
+    raw: { deep: [1, 2] },
+  };
+  await until(async () => (await stored()).customData, expected);
+  await saved(page);
+  await both("custom fields");
+
+  // A note on a revision.
+  await page.getByRole("region", { name: "History" }).getByRole("listitem").first().getByRole("button").click();
+  await dialog.getByLabel("Note").fill("Checked by the editor");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("region", { name: "History" }).getByText("Checked by the editor").waitFor();
+  await accessible(page, "a note");
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Details" }).click();
+
+  // The variant beside the original: what it lacks is named, and an own value can be given up again.
+  await page.getByLabel("Variant").selectOption("German (missing)");
+  const original = page.getByRole("region", { name: "Original" });
+  await original.getByText("Title: missing").waitFor();
+  await original.getByText("Text: missing").waitFor();
+  await page.locator(".ProseMirror").waitFor();
+  await accessible(page, "a variant");
+  await page.getByLabel("Title", { exact: true }).fill("Der Hafen");
+  await clickEnd(page, "First.");
+  await page.keyboard.type(" Auf Deutsch.");
+  await saved(page);
+  await original.getByText("Title: missing").waitFor({ state: "hidden" });
+  assert.equal((await stored("de")).title, "Der Hafen");
+  assert.equal((await stored("de")).content, "<h2>One</h2><p>First. Auf Deutsch.</p><p>Second.</p>");
+  assert.equal((await stored()).title, "The harbour");
+  assert.equal((await stored()).content, content);
+  await page.reload();
+  await page.locator(".ProseMirror").getByText("Auf Deutsch.").waitFor();
+  await original.getByRole("button", { name: "Use the original: Text" }).click();
+  await page.locator(".ProseMirror").getByText("First.", { exact: true }).waitFor();
+  assert.equal((await stored("de")).content, content);
+  assert.equal((await stored("de")).title, "Der Hafen");
+  await page.getByLabel("Variant").selectOption("Original");
+  await page.locator(".ProseMirror").getByText("First.", { exact: true }).waitFor();
+  assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "The harbour");
+
+  // A paste names what it loses, and can be taken back.
+  const paste = async (html) => {
+    await clickEnd(page, "Second.");
+    await page.evaluate((text) => {
+      const data = new DataTransfer();
+      data.setData("text/html", text);
+      document.querySelector(".ProseMirror").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    }, html);
+  };
+  await paste('<p>Pasted <b>text</b></p><video src="https://example.org/a.mp4"></video>');
+  await page.getByText(/The paste has lost: video/).waitFor();
+  await page.locator(".ProseMirror").getByText("Pasted").waitFor();
+  await accessible(page, "a paste");
+  await page.getByRole("button", { name: "Undo", exact: true }).click();
+  await page.locator(".ProseMirror").getByText("Pasted").waitFor({ state: "hidden" });
+  await paste("<p>Harmless <i>text</i></p>");
+  await page.locator(".ProseMirror").getByText("Harmless").waitFor();
+  await page.getByText(/The paste has lost/).waitFor({ state: "hidden" });
+  await saved(page);
+
+  // A phone has the tools above its keyboard.
+  const mobile = await open(browser, { viewport: phone, hasTouch: true, isMobile: true });
+  await signIn(mobile);
+  await mobile.getByRole("link", { name: /The harbour/ }).tap();
+  await mobile.locator(".ProseMirror").getByText("First.").tap();
+  const tools = mobile.getByRole("toolbar", { name: "Formatting" }).and(mobile.locator(".phone"));
+  await tools.waitFor();
+  await accessible(mobile, "the tools of a phone");
+  await tools.getByRole("button", { name: "Blocks" }).tap();
+  await mobile.getByRole("option", { name: "Quote" }).tap();
+  await mobile.keyboard.type("Quoted");
+  await saved(mobile);
+  assert.ok((await stored()).content.includes("<blockquote><p>Quoted</p></blockquote>"), (await stored()).content);
+
+  // The activity, and the audit log of one piece.
+  await go("Activity");
+  await page.getByText("Piece changed").first().waitFor();
+  await both("the activity");
+  await page.getByRole("button", { name: "Audit log" }).click();
+  await page.getByText("Variant created").waitFor();
+  await page.getByRole("button", { name: id }).first().click();
+  await page.getByText("Variant created").waitFor({ state: "hidden" });
+  await page.getByText("Piece created").waitFor();
+  await both("the audit log");
+
+  // The settings of the workspace.
+  await go("Settings");
+  await page.getByLabel("Name of the workspace").fill("The Harbour Times");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("status").getByText("Saved").waitFor();
+  await page.getByText("The server and its database are ready.").waitFor();
+  await both("the settings");
+  assert.equal((await api("GET", "/workspace")).name, "The Harbour Times");
+});
