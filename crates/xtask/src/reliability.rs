@@ -129,6 +129,12 @@ const PARTS: &[SuitePart] = &[
         extends_short_run: false,
     },
     SuitePart {
+        name: "console",
+        says: "autosaves under kills, network cuts, crashes of the page, and second tabs",
+        tests: &[("galley", &["console::saved_words"])],
+        extends_short_run: false,
+    },
+    SuitePart {
         name: "contract",
         says: "requests generated from the OpenAPI document",
         tests: &[("galley", &["contract::"])],

@@ -1,11 +1,14 @@
 //! The web console in a real Chromium.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{TestStore, on_both_engines};
+use serde_json::Value;
 
-use crate::program::{Program, galley, init_token, run, stdout};
+use crate::program::{Program, free_port, galley, init_token, run, stdout};
 
 /// Returns the folder of the scripts, or `None` where a browser or the console is missing.
 async fn scripts(program: &Program) -> Option<PathBuf> {
@@ -26,9 +29,14 @@ async fn scripts(program: &Program) -> Option<PathBuf> {
     folder.map(PathBuf::from)
 }
 
-/// Runs a script against a program, with links with which the owner signs in.
-async fn run_script(store: &TestStore, program: &Program, script: &str, links: usize) {
-    let Some(folder) = scripts(program).await else { return };
+/// Returns the command of a script, with links with which the owner signs in.
+async fn script(
+    store: &TestStore,
+    program: &Program,
+    script: &str,
+    links: usize,
+) -> Option<Command> {
+    let folder = scripts(program).await?;
     let print_link = || {
         let mut command = galley(store);
         command.args(["sign-in", "--email", "owner@localhost", "--public-url", &program.url]);
@@ -40,7 +48,14 @@ async fn run_script(store: &TestStore, program: &Program, script: &str, links: u
     let mut node = Command::new("node");
     node.arg(script).current_dir(folder);
     node.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", init_token());
-    let output = run(node.env("GALLEY_LINKS", serde_json::to_string(&links).unwrap()));
+    node.env("GALLEY_LINKS", serde_json::to_string(&links).unwrap());
+    Some(node)
+}
+
+/// Runs a script against a program.
+async fn run_script(store: &TestStore, program: &Program, name: &str, links: usize) {
+    let Some(mut node) = script(store, program, name, links).await else { return };
+    let output = run(&mut node);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{errors}", stdout(&output));
 }
@@ -74,4 +89,48 @@ async fn an_owner_administers_a_workspace(store: TestStore) {
 async fn typed_text_survives_rejections_and_lost_connections(store: TestStore) {
     let program = Program::serve(&store, 0);
     run_script(&store, &program, "losses.mjs", 1).await;
+}
+
+#[on_both_engines]
+async fn lists_are_filtered_sorted_and_changed_as_a_whole(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "lists.mjs", 1).await;
+}
+
+#[on_both_engines]
+async fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "models.mjs", 2).await;
+}
+
+#[on_both_engines]
+async fn saved_words_survive_kills_cuts_crashes_and_second_tabs(store: TestStore) {
+    let rounds = size(2, 2, 50);
+    let port = free_port();
+    let mut program = Program::serve(&store, port);
+    let Some(mut node) = script(&store, &program, "autosaves.mjs", 1).await else { return };
+    node.env("GALLEY_ROUNDS", rounds.to_string());
+    let mut child = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answers = child.stdin.take().unwrap();
+    let mut figures = Value::Null;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line == "restart kill" {
+            program.kill();
+            program = Program::serve(&store, port);
+            writeln!(answers, "started").unwrap();
+        } else if let Some(found) = line.strip_prefix("figures ") {
+            figures = serde_json::from_str(found).unwrap();
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    for name in ["kills", "cuts", "tabs"] {
+        assert_eq!(figures[name], rounds, "{figures}");
+    }
+    let engine = store.engine();
+    report_figure(
+        &format!("{engine}: words typed in the console under kills, cuts, crashes and second tabs"),
+        format!("{figures}: 0 saved words lost, all others offered again"),
+        "0 lost",
+    );
 }
