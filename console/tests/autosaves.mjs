@@ -144,7 +144,8 @@ await run(async (browser) => {
       await tab.locator(".ProseMirror > p").nth(isSame ? 0 : at).click();
       await tab.keyboard.press("End");
       const word = `w${(number += 1)}`;
-      await tab.keyboard.type(` ${word}`);
+      // Spaces on both sides, as the end of a line may be the middle of a paragraph.
+      await tab.keyboard.type(` ${word} `);
       typed.push(word);
     }
     figures.tabs += 1;

@@ -45,27 +45,45 @@ export const keys = {
   tags: (workspace: string) => [workspace, "tags"],
 };
 
+const piecesOf = (workspace: string, filter: PieceFilter) => ({
+  queryKey: piecesKey(workspace, filter),
+  initialPageParam: null as string | null,
+  queryFn: async ({ pageParam }: { pageParam: string | null }) => {
+    const { group, subtree, sort, tag, member } = filter;
+    const query = {
+      perPage: PAGE,
+      fields: [...ROW_FIELDS],
+      sort,
+      ...(group === null ? {} : { contentGroupId: [group], subtree }),
+      ...(tag === null ? {} : { tagId: [tag] }),
+      ...(member === null ? {} : { memberId: member }),
+      ...(pageParam === null ? { total: true } : { cursor: pageParam }),
+    };
+    const headers = { "Galley-Workspace": workspace };
+    const { data, response } = await received(client.GET("/content-pieces/list", { params: { query }, headers } as never));
+    return { pieces: data as unknown as Piece[], next: nextCursor(response), total: response.headers.get("total-count") };
+  },
+  getNextPageParam: (page: { next: string | null }) => page.next,
+});
+
 export function createPieces(workspace: () => string, filter: () => PieceFilter, isEnabled = () => true) {
-  return createInfiniteQuery(() => ({
-    enabled: isEnabled(),
-    queryKey: piecesKey(workspace(), filter()),
-    initialPageParam: null as string | null,
-    queryFn: async ({ pageParam }: { pageParam: string | null }) => {
-      const { group, subtree, sort, tag, member } = filter();
-      const query = {
-        perPage: PAGE,
-        fields: [...ROW_FIELDS],
-        sort,
-        ...(group === null ? {} : { contentGroupId: [group], subtree }),
-        ...(tag === null ? {} : { tagId: [tag] }),
-        ...(member === null ? {} : { memberId: member }),
-        ...(pageParam === null ? { total: true } : { cursor: pageParam }),
-      };
-      const { data, response } = await received(client.GET("/content-pieces/list", { params: { query } } as never));
-      return { pieces: data as unknown as Piece[], next: nextCursor(response), total: response.headers.get("total-count") };
-    },
-    getNextPageParam: (page: { next: string | null }) => page.next,
-  }));
+  return createInfiniteQuery(() => ({ ...piecesOf(workspace(), filter()), enabled: isEnabled() }));
+}
+
+/** Returns the filter that an address states. */
+export function filterOf(route: { group: string | null; query: URLSearchParams }): PieceFilter {
+  return {
+    group: route.group,
+    subtree: route.query.get("subtree") !== "false",
+    sort: route.query.get("sort") ?? "-updatedAt",
+    tag: route.query.get("tag"),
+    member: route.query.get("member"),
+  };
+}
+
+/** Reads the first page of a list before its view exists. */
+export function prefetchPieces(workspace: string, filter: PieceFilter): void {
+  void queryClient.prefetchInfiniteQuery(piecesOf(workspace, filter));
 }
 
 /** Returns a group and all groups below it. */

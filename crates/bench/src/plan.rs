@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -17,6 +17,9 @@ use crate::server::{LOAD_CORE, PinnedServer, SERVER_CORE};
 use crate::store::BenchStore;
 use crate::table::{self, median};
 use crate::yardsticks;
+
+/// The number of pieces behind the lists of the console.
+const CONSOLE_PIECES: usize = 100_000;
 
 /// Measure Galley beside its yardsticks.
 #[derive(Args)]
@@ -68,6 +71,8 @@ enum Section {
     Sizes,
     /// PostgreSQL.
     Postgres,
+    /// The console in a browser.
+    Console,
 }
 
 impl Plan {
@@ -86,6 +91,7 @@ impl Plan {
             Section::Beside,
             Section::Sizes,
             Section::Postgres,
+            Section::Console,
         ];
         for section in all {
             if !self.sections.is_empty() && !self.sections.contains(&section) {
@@ -100,6 +106,7 @@ impl Plan {
                 Section::Beside => self.beside()?,
                 Section::Sizes => self.sizes()?,
                 Section::Postgres => self.postgres()?,
+                Section::Console => self.console()?,
             }
         }
         Ok(())
@@ -426,6 +433,40 @@ impl Plan {
             let galley = store.serve(&self.galley, &settings)?;
             self.rows(vec![row], "floor", &galley, &floor)?;
         }
+        Ok(())
+    }
+
+    /// Runs the measurements of a script in a browser, beside plain pages with the same content.
+    fn console(&self) -> anyhow::Result<()> {
+        let Some(folder) = std::env::var_os("GALLEY_TEST_BROWSER") else {
+            eprintln!("the console is not measured: it needs Node and Chromium");
+            return Ok(());
+        };
+        let store = self.store(CONSOLE_PIECES)?.copy_to(&self.work())?;
+        let galley = store.serve(&self.galley, &[])?;
+        let url = format!("http://{}", galley.address);
+        let mut links = Vec::new();
+        for _ in 0..2 {
+            let mut print = Command::new(&self.galley);
+            print.args(["sign-in", "--email", "owner@localhost", "--public-url", &url]);
+            print.arg("--data-dir").arg(&store.folder);
+            let output = print.output()?;
+            ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            links.push(String::from_utf8(output.stdout)?.trim().to_owned());
+        }
+        let mut script = Command::new("node");
+        script.arg("bench.mjs").current_dir(folder).env("GALLEY_URL", url);
+        script.env("GALLEY_TOKEN", &store.token);
+        script.env("GALLEY_LINKS", serde_json::to_string(&links)?);
+        let output = script.stderr(Stdio::inherit()).output().context("node")?;
+        ensure!(output.status.success(), "the script has failed");
+        let mut table_rows = Vec::new();
+        for line in String::from_utf8(output.stdout)?.lines() {
+            let row: serde_json::Value = serde_json::from_str(line)?;
+            let cell = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+            table_rows.push(vec![cell("what"), cell("found"), cell("limit")]);
+        }
+        table::print(&["console", "found", "limit"], &table_rows);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::{
     postgres::{self, Provision},
     signals::Signals,
     step::Steps,
+    test,
 };
 
 /// Builds both programs, measures, and returns the exit code of the measurement.
@@ -47,6 +48,14 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     }
     if let Some(url) = provision.url() {
         measure.args(["--postgres", url]);
+    }
+    if arguments.is_empty() || arguments.iter().any(|argument| argument == "console") {
+        for (name, variable, path) in test::provide_browser(&mut steps) {
+            match path {
+                Ok(path) => _ = measure.env(variable, path),
+                Err(reason) => steps.skip(name, &format!("{reason:#}")),
+            }
+        }
     }
     let status = steps.run("Measuring", || child::run(&mut measure, &signals))?;
     Ok(child::exit_code(status))

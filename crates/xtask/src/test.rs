@@ -88,6 +88,24 @@ pub(crate) fn provide(
     Ok((variables, provision))
 }
 
+/// Sets up the browser and the scripts of the console. Returns each with its variable.
+pub(crate) fn provide_browser(
+    steps: &mut Steps,
+) -> Vec<(&'static str, &'static str, Result<PathBuf>)> {
+    let packages = PACKAGES.iter().filter(|one| one.variable == "GALLEY_TEST_BROWSER");
+    let programs = PROGRAMS.iter().filter(|one| one.variable == "GALLEY_TEST_CHROMIUM");
+    let mut provided = Vec::new();
+    for one in packages {
+        let path = steps.run(&format!("{}: set up", one.name), || one.provide());
+        provided.push((one.name, one.variable, path));
+    }
+    for one in programs {
+        let path = steps.run(&format!("{}: set up", one.name), || one.provide());
+        provided.push((one.name, one.variable, path));
+    }
+    provided
+}
+
 fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Provision> {
     const PART: &str = "PostgreSQL tests";
     if arguments.no_postgres {
