@@ -11,6 +11,7 @@ pub mod conversion_warning;
 pub mod delivery;
 pub mod dry_run;
 pub mod event_envelope;
+pub mod import;
 pub mod import_source;
 pub mod problem;
 pub mod publication;

@@ -12,7 +12,8 @@ use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups};
 use crate::cli::GroupCommand;
 use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
-use crate::{group_path, store};
+use crate::store;
+use galley_import::group_path;
 
 pub(crate) async fn run(settings: &Settings, command: &GroupCommand) -> anyhow::Result<()> {
     let environment = Environment::default();

@@ -9,7 +9,6 @@ mod config;
 mod export;
 pub mod first_start;
 mod group;
-mod group_path;
 mod import;
 mod init;
 pub mod key;

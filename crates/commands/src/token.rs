@@ -17,7 +17,8 @@ use galley_storage::{Database, Tx, WriteTx, members, users, workspaces};
 use crate::cli::TokenCommand;
 use crate::out::say;
 use crate::settings::Settings;
-use crate::{group_path, store};
+use crate::store;
+use galley_import::group_path;
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 

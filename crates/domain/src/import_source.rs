@@ -14,6 +14,20 @@ checked_text! {
     }
 }
 
+checked_text! {
+    /// The path of a file below the folder of an import, with `/` between its parts: 1 to 1,024
+    /// characters, without empty parts and those of dots.
+    SourcePath, |text| {
+        check_length(text, 1, 1_024)?;
+        let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+        if text.split('/').all(is_plain) && !text.chars().any(char::is_control) {
+            return Ok(());
+        }
+        let message = "must be a path like posts/hello.md, without empty parts, . and ..";
+        Err(Invalid::new("invalid_string", message))
+    }
+}
+
 /// The source of a piece, or of a piece in a variant, by hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSource {

@@ -18,6 +18,7 @@ use galley_openid_connect::Provider;
 use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
 use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::resources::console_files::ConsoleFiles;
 use crate::resources::overload::{self, OverloadDetector};
@@ -125,6 +126,7 @@ struct AppParts {
     request_memory: WorkspaceMemory,
     response_memory: WorkspaceMemory,
     overload: OverloadDetector,
+    imports: Semaphore,
     rejected_credentials: LogLimit<Option<IpAddr>>,
 }
 
@@ -135,6 +137,9 @@ const LARGEST_BODIES_MIN: usize = 8;
 
 /// The interval at which the state of rate limits is cleaned up.
 const LIMIT_CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
+
+/// The limit of concurrent imports. Each converts several files at a time, and the others wait.
+const CONCURRENT_IMPORTS: usize = 2;
 
 /// The number of the largest responses that fit into the memory budget of responses.
 const LARGEST_RESPONSES_MIN: usize = 4;
@@ -186,8 +191,14 @@ impl App {
             request_memory: WorkspaceMemory::new(request_memory),
             response_memory: WorkspaceMemory::new(response_memory),
             overload: OverloadDetector::new(),
+            imports: Semaphore::new(CONCURRENT_IMPORTS),
             rejected_credentials: LogLimit::default(),
         }))
+    }
+
+    /// Waits until fewer imports run than the limit.
+    pub(crate) async fn import_permit(&self) -> SemaphorePermit<'_> {
+        self.0.imports.acquire().await.expect("the semaphore is never closed")
     }
 
     /// Returns the database.

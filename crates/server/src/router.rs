@@ -18,9 +18,9 @@ use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
-    audit, console, content_groups, content_pieces, docs, events, home, invites, problems, profile,
-    roles, service, sessions, sign_in, tags, tokens, variants, webhook_deliveries, webhooks,
-    workspace, workspace_memberships,
+    audit, console, content_groups, content_pieces, docs, events, home, imports, invites, problems,
+    profile, roles, service, sessions, sign_in, tags, tokens, variants, webhook_deliveries,
+    webhooks, workspace, workspace_memberships,
 };
 
 /// The OpenAPI document as it is served, built at the first request.
@@ -84,6 +84,7 @@ fn table() -> Endpoints<App> {
         content_pieces::sources::update,
         content_pieces::trash::list,
         content_pieces::trash::undelete,
+        imports::handle,
         content_groups::get,
         content_groups::create,
         content_groups::update,

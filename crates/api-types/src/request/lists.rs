@@ -136,6 +136,22 @@ impl FieldValue for EventTypes {
     }
 }
 
+/// Texts, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts<T>(pub Vec<T>);
+
+impl<T: FieldValue> FieldValue for Texts<T> {
+    fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
+        let items = context.items(value, REFERENCES_MAX, "items")?;
+        let parse = |(index, item)| T::parse(item, &mut context.item(index));
+        all(items.into_iter().enumerate().map(parse)).map(Self)
+    }
+
+    fn schema() -> Schema {
+        ArrayBuilder::new().items(RefOr::T(T::schema())).max_items(Some(REFERENCES_MAX)).into()
+    }
+}
+
 /// The limit on objects in a list.
 const OBJECTS_LIMIT: usize = 100;
 

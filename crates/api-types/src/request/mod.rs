@@ -14,6 +14,6 @@ pub use fields::{
     FieldContext, FieldValue, Fields, IssueRecorded, Parsed, Reference, ReferencesWithPaths,
     RequestBody, ResourceId,
 };
-pub use lists::{GroupLimit, Objects, References};
+pub use lists::{GroupLimit, Objects, References, Texts};
 pub(crate) use values::schema_of;
 pub use values::{ContentField, DescriptionHtml, RequestedTime, WebhookMetadata};

@@ -5,7 +5,7 @@ use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
-use galley_domain::import_source::SourceHash;
+use galley_domain::import_source::{SourceHash, SourcePath};
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::publication::ContentView;
 use galley_domain::revision::RevisionNote;
@@ -30,6 +30,10 @@ use utoipa::{PartialSchema, ToSchema};
 use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
 use crate::content::{ContentFormat, ContentInput};
 use crate::schemas;
+
+/// The pattern of a [`SourcePath`]: no empty parts, and none of one or two dots.
+const SOURCE_PATH: &str =
+    r"^(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f]+(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f]+)*$";
 
 /// The pattern of a variant's key: a word, or a language tag.
 const VARIANT_KEY: &str = "^([a-z0-9_]{1,20}|[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*)$";
@@ -99,6 +103,7 @@ texts! {
     ShortText: ShortText::parse, up_to(1_024);
     Slug: Slug::parse, up_to(512).min_length(Some(1)).pattern(Some(r"^[^\s\x00-\x1f\x7f-\x9f]+$"));
     SourceHash: SourceHash::parse, source_hash();
+    SourcePath: SourcePath::parse, up_to(1_024).min_length(Some(1)).pattern(Some(SOURCE_PATH));
     String: Ok, text();
     TagLabel: TagLabel::parse, name();
     Timestamp, true or clearable_time: time, time_schema();

@@ -15,6 +15,7 @@ pub mod event_tickets;
 pub mod events;
 pub mod identity_provider;
 pub mod import_sources;
+pub mod imports;
 pub mod invite_links;
 pub mod invite_revocation;
 pub mod invites;

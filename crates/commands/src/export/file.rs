@@ -7,7 +7,7 @@ use galley_domain::text::{ShortText, WebReference};
 use serde_json::{Map, Value};
 
 use super::source::ExportSource;
-use crate::import::markdown::RESERVED_FIELDS;
+use galley_import::RESERVED_FIELDS;
 
 /// Returns the front matter and the Markdown.
 pub(super) fn text(

@@ -16,12 +16,12 @@ use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
 use crate::cli::{DEFAULT_GROUP, ExportArguments, ExportFormat};
-use crate::group_path;
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 use folder::{ExportFolder, ExportKind};
+use galley_import::group_path;
 use names::FileNames;
 use source::ExportSource;
 

@@ -1,56 +1,22 @@
-//! `galley import`: imports Markdown, HTML, and exports of other systems as content pieces.
-//!
-//! A piece is identified by its source name: a file's path below the named folder, or a post's id,
-//! stored as `filename`. So a second import updates changed pieces and creates no duplicates. Each
-//! unreadable source is reported with its line; all others are imported.
+//! `galley import`: the command of the importer.
 
-mod autop;
-mod database;
-mod decision;
-mod destination;
-mod findings;
-mod fingerprint;
-mod front_matter;
-mod ghost;
-mod hash;
-mod html;
-mod language;
-mod line_counting;
-mod load;
-pub(crate) mod markdown;
-mod publication;
-mod raw;
-mod read;
 mod report;
-mod server;
-mod sources;
-mod wordpress;
 
-use std::collections::HashSet;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use galley_application::Environment;
+use galley_application::{Environment, Scope};
+use galley_domain::revision::Origin;
 use galley_domain::tag::TagLabel;
-use indicatif::ProgressBar;
+use galley_import::{
+    DatabaseDestination, FoundSources, ImportOptions, ImportPlace, ImportProgress,
+    ServerDestination,
+};
 
-use crate::bundle;
 use crate::cli::{DEFAULT_GROUP, ImportArguments};
 use crate::own_files::OwnFiles;
-use crate::progress;
 use crate::settings::Settings;
-use database::DatabaseDestination;
-use decision::ImportTarget;
-use destination::Destination;
-use findings::Finding;
-use load::Loader;
-use raw::{Document, PublishingState};
-use report::Report;
-use server::ServerDestination;
-use sources::SourceFile;
-
-/// The limit of content that is read but not yet written, in bytes.
-const PENDING_CONTENT_LIMIT: usize = 16 * 1024 * 1024;
+use crate::{bundle, progress, store};
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -59,14 +25,8 @@ pub(crate) async fn run(
     if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_bundle(source)) {
         return bundle::restore(settings, arguments, bundle).await;
     }
-    let mut languages = HashSet::new();
-    for language in &arguments.variants {
-        let key = language::variant_key(language);
-        let key = key.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
-        if !languages.insert(language::language_form(&key)) {
-            anyhow::bail!("--variants has {language} twice");
-        }
-    }
+    let checked = galley_import::check_languages(&arguments.variants);
+    checked.map_err(|problem| anyhow::anyhow!("--variants {problem}"))?;
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
     if let Some(path) = &arguments.report {
@@ -76,132 +36,65 @@ pub(crate) async fn run(
         let opened = std::fs::File::options().create(true).append(true).open(path);
         opened.with_context(|| format!("--report {}", path.display()))?;
     }
-    let found = sources::find(&arguments.sources, &arguments.variants, &own)?;
+    let is_own = |path: &std::path::Path| own.includes(path);
+    let found = galley_import::find(&arguments.sources, &arguments.variants, &is_own)?;
     let labels = arguments.tags.iter().map(|label| {
         TagLabel::parse(label.as_str()).map_err(|invalid| anyhow::anyhow!("--tag {invalid}"))
     });
-    let labels = labels.collect::<anyhow::Result<_>>()?;
+    let labels: Vec<_> = labels.collect::<anyhow::Result<_>>()?;
+    let wanted = arguments.group.as_deref().unwrap_or(DEFAULT_GROUP);
+    let options_of = |group| ImportOptions {
+        group,
+        groups: arguments.groups,
+        labels,
+        languages: arguments.variants.clone(),
+        no_drafts: arguments.no_drafts,
+        no_publish: arguments.no_publish,
+        overwrite: arguments.overwrite,
+        dry_run: arguments.dry_run,
+        lists_documents: false,
+    };
     match &arguments.url {
         Some(url) => {
             let token = arguments.token.as_deref().context("--url requires --token")?;
-            let place = ServerDestination::new(url, token)?;
-            Box::pin(load(place, arguments, labels, found)).await
+            let place = ImportPlace::Server(ServerDestination::new(url, token)?);
+            let options = options_of(place.find_group(wanted).await?);
+            load(place, arguments, options, found).await
         }
         None => {
-            let place = DatabaseDestination::open(settings, arguments.workspace.as_deref()).await?;
-            Box::pin(load(place, arguments, labels, found)).await
+            let environment = Environment::default();
+            let database = store::open_existing(settings, &environment).await?;
+            let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+            let is_served = database.is_served().await?;
+            let scope = Scope { origin: Origin::Import, ..Scope::whole(workspace) };
+            let place = DatabaseDestination::new(database.clone(), environment, scope, is_served);
+            let place = ImportPlace::Database(place);
+            let options = options_of(place.find_group(wanted).await?);
+            let done = load(place, arguments, options, found).await;
+            database.close().await;
+            done
         }
     }
 }
 
-async fn load<P: Destination>(
-    place: P,
+async fn load(
+    place: ImportPlace,
     arguments: &ImportArguments,
-    labels: Vec<TagLabel>,
-    found: sources::FoundSources,
+    options: ImportOptions,
+    found: FoundSources,
 ) -> anyhow::Result<ExitCode> {
-    let target = ImportTarget {
-        group: place.find_group(arguments.group.as_deref().unwrap_or(DEFAULT_GROUP)).await?,
-        labels,
-        groups: arguments.groups,
-        language: arguments.variants.first().cloned(),
-        overwrite: arguments.overwrite,
-        publish: !arguments.no_publish,
+    let bar = progress::bar("pieces", found.file_count() as u64);
+    let on_progress = |step| match step {
+        ImportProgress::Found(more) => bar.inc_length(more),
+        ImportProgress::Done(count) => bar.inc(count),
     };
-    let mut report = Report::new(found.problems);
-    for (path, what) in found.skipped {
-        report.add(&path, Finding::left_out(what));
-    }
-    let mut import = Import {
-        loader: Loader::new(place, target).await?,
-        arguments,
-        report,
-        bar: progress::bar("pieces", found.files.len() as u64),
-        pending: Vec::new(),
-        size: 0,
-    };
-    let done = import.run(found.files).await;
-    import.bar.finish_and_clear();
-    import.loader.close().await;
-    let status = import.report.print(arguments.dry_run);
+    let imported = galley_import::run(place, options, found, on_progress).await;
+    bar.finish_and_clear();
+    let (mut report, done) = imported?;
+    let status = report::print(&mut report, arguments.dry_run);
     if let Some(path) = &arguments.report {
-        import.report.write(path, arguments.dry_run)?;
+        report::write(&report, path, arguments.dry_run)?;
     }
-    done.context("the import stopped: run it again to continue")?;
+    done?;
     Ok(status)
-}
-
-/// An import under way.
-struct Import<'a, P> {
-    loader: Loader<P>,
-    arguments: &'a ImportArguments,
-    report: Report,
-    bar: ProgressBar,
-    /// The documents that are read but not yet written.
-    pending: Vec<Document>,
-    /// The total content size of `waiting`, in bytes.
-    size: usize,
-}
-
-impl<P: Destination> Import<'_, P> {
-    async fn run(&mut self, files: Vec<SourceFile>) -> anyhow::Result<()> {
-        let mut outcomes = read::outcomes(files, P::FORM, Environment::default().now());
-        while let Some(outcome) = outcomes.recv().await {
-            self.take(outcome);
-            if self.pending.len() >= P::BATCH || self.size >= PENDING_CONTENT_LIMIT {
-                self.write_pending().await?;
-            }
-        }
-        self.write_pending().await
-    }
-
-    fn take(&mut self, outcome: read::ParsedSource) {
-        match outcome {
-            read::ParsedSource::Document(mut document, _) => {
-                let (source, state) = (document.name.as_str().to_owned(), document.state);
-                let own = self.arguments.variants.first();
-                let is_variant = document.language.is_some() && document.language.as_ref() != own;
-                if is_variant && state != PublishingState::Published {
-                    // A publication of the piece would include it.
-                    let what = format!("{} in other languages", state.plural());
-                    self.report.add(&source, Finding::left_out(what));
-                } else if state == PublishingState::Published || !self.arguments.no_drafts {
-                    if state != PublishingState::Published {
-                        self.report.add(&source, Finding::unpublished(state.plural()));
-                    }
-                    for finding in std::mem::take(&mut document.findings) {
-                        self.report.add(&source, finding);
-                    }
-                    self.size += document.content.len();
-                    self.pending.push(*document);
-                    return;
-                } else {
-                    self.report.add(&source, Finding::left_out(state.plural()));
-                }
-            }
-            read::ParsedSource::More(more) => {
-                self.bar.inc_length(more);
-                return;
-            }
-            read::ParsedSource::LeftOut(source, finding) => self.report.add(&source, finding),
-            read::ParsedSource::Problem(problem) => self.report.add_problem(problem),
-        }
-        self.bar.inc(1);
-    }
-
-    async fn write_pending(&mut self) -> anyhow::Result<()> {
-        let documents = std::mem::take(&mut self.pending);
-        self.size = 0;
-        let count = documents.len() as u64;
-        let results = if self.arguments.dry_run {
-            self.loader.compare(documents).await?
-        } else {
-            self.loader.load(documents).await?
-        };
-        for result in results {
-            self.report.count(result);
-        }
-        self.bar.inc(count);
-        Ok(())
-    }
 }

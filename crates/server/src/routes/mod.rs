@@ -7,6 +7,7 @@ pub(crate) mod content_pieces;
 pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod home;
+pub(crate) mod imports;
 pub(crate) mod invites;
 mod prelude;
 pub(crate) mod problems;

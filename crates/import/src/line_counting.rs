@@ -5,13 +5,13 @@ use std::io::BufRead;
 use memchr::memchr_iter;
 
 /// A reader that counts lines.
-pub(super) struct LineCountingReader<R> {
+pub(crate) struct LineCountingReader<R> {
     inner: R,
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 impl<R> LineCountingReader<R> {
-    pub(super) fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         Self { inner, line: 1 }
     }
 }

@@ -22,10 +22,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use super::super::destination::WriteFailure;
+use crate::destination::WriteFailure;
 
 /// The number of concurrent requests.
-pub(super) const CONCURRENCY: usize = 4;
+pub(crate) const CONCURRENCY: usize = 4;
 
 /// The timeout of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ const RETRY_LIMIT: usize = 12;
 
 /// A client of a server's API.
 #[derive(Debug)]
-pub(super) struct ApiClient {
+pub(crate) struct ApiClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     token: HeaderValue,
     /// The server's address without a trailing slash.
@@ -78,7 +78,7 @@ struct RemoteIssue {
 }
 
 impl ApiClient {
-    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
+    pub(crate) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
         let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.with_context(|| {
             format!("--url {url:?} is not the URL of a server, such as https://galley.example.org")
@@ -107,7 +107,7 @@ impl ApiClient {
     }
 
     /// Returns the server's address without a trailing slash.
-    pub(super) fn base(&self) -> &str {
+    pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
@@ -218,7 +218,7 @@ impl ApiClient {
     }
 
     /// Returns the error for a response that no Galley server sends.
-    pub(super) fn not_a_galley_server(&self) -> anyhow::Error {
+    pub(crate) fn not_a_galley_server(&self) -> anyhow::Error {
         anyhow::anyhow!("{} does not respond like a Galley server: check the URL", self.base)
     }
 
@@ -247,7 +247,7 @@ impl ApiClient {
     }
 
     /// Sends a GET request without retries.
-    pub(super) async fn get_once<T: DeserializeOwned>(
+    pub(crate) async fn get_once<T: DeserializeOwned>(
         &self,
         path: &str,
     ) -> Result<T, WriteFailure> {
@@ -255,7 +255,7 @@ impl ApiClient {
     }
 
     /// Returns the resource and its entity tag.
-    pub(super) async fn get_with_version<T: DeserializeOwned>(
+    pub(crate) async fn get_with_version<T: DeserializeOwned>(
         &self,
         path: &str,
     ) -> Result<(T, String), WriteFailure> {
@@ -263,7 +263,7 @@ impl ApiClient {
     }
 
     /// Updates a resource if its entity tag is still `version`. Returns the new entity tag as well.
-    pub(super) async fn put_if<T: DeserializeOwned>(
+    pub(crate) async fn put_if<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
@@ -272,12 +272,12 @@ impl ApiClient {
         self.with_retries(|| self.request_if(Method::PUT, path, Some(body), None, version)).await
     }
 
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, WriteFailure> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, WriteFailure> {
         self.with_retries(|| self.request(Method::GET, path, None, None)).await
     }
 
     /// Creates a resource. The idempotency key prevents a duplicate if the first response is lost.
-    pub(super) async fn post<T: DeserializeOwned>(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
@@ -286,7 +286,7 @@ impl ApiClient {
     }
 
     /// Sends a POST request with an idempotency key, and with an `If-Match` precondition.
-    pub(super) async fn post_if<T: DeserializeOwned>(
+    pub(crate) async fn post_if<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
@@ -297,7 +297,7 @@ impl ApiClient {
         self.with_retries(post).await.map(|(answer, _)| answer)
     }
 
-    pub(super) async fn put<T: DeserializeOwned>(
+    pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
@@ -306,7 +306,7 @@ impl ApiClient {
     }
 
     /// Reads all pages of a list.
-    pub(super) async fn list<T: DeserializeOwned>(
+    pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
         page_size: usize,

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 const LENGTH: usize = 32;
 
 /// Returns the first half of the SHA-256 of some texts, each prefixed with its length.
-pub(super) fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+pub(crate) fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut sha256 = Sha256::new();
     for text in texts {
         sha256.update((text.len() as u64).to_be_bytes());

@@ -3,13 +3,13 @@
 use galley_domain::variant::VariantKey;
 
 /// Returns the form in which languages are compared: in lower case, with `-` for `_`.
-pub(super) fn language_form(key: &VariantKey) -> String {
+pub(crate) fn language_form(key: &VariantKey) -> String {
     key.in_lower_case().replace('_', "-")
 }
 
 /// Returns the key of a language's new variant. A locale such as `pt_BR` becomes a language tag,
 /// and a longer name such as `Simplified` a word in lower case.
-pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
+pub(crate) fn variant_key(language: &str) -> Result<VariantKey, String> {
     VariantKey::parse(language)
         .or_else(|_| VariantKey::parse(language.replace('_', "-")))
         .or_else(|_| VariantKey::parse(language.to_ascii_lowercase().replace('-', "_")))

@@ -19,7 +19,6 @@ use galley_domain::content_piece::{
     ContentPiece, ContentPieceChange, ContentPieceFields, CustomData, Description,
 };
 use galley_domain::import_source::SourceHash;
-use galley_domain::revision::Origin;
 use galley_domain::tag::Color;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
@@ -33,15 +32,14 @@ use galley_storage::{
     self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members, ordering,
 };
 
-use super::destination::{
+use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
 };
-use super::fingerprint::{self, WrittenFields};
-use super::publication::{PiecePublication, PublicationChange};
-use super::raw::{ContentForm, Document};
-use crate::settings::Settings;
-use crate::{group_path, store};
+use crate::fingerprint::{self, WrittenFields};
+use crate::group_path;
+use crate::publication::{PiecePublication, PublicationChange};
+use crate::raw::{ContentForm, Document};
 
 /// The number of known pieces in one read.
 const PAGE_SIZE: i64 = 1_000;
@@ -51,7 +49,7 @@ const RESOURCE_LIST_LIMIT: i64 = 10_000;
 
 /// A workspace in a database.
 #[derive(Debug)]
-pub(super) struct DatabaseDestination {
+pub struct DatabaseDestination {
     database: Database,
     environment: Environment,
     scope: Scope,
@@ -60,13 +58,15 @@ pub(super) struct DatabaseDestination {
 }
 
 impl DatabaseDestination {
-    pub(super) async fn open(settings: &Settings, workspace: Option<&str>) -> anyhow::Result<Self> {
-        let environment = Environment::default();
-        let database = store::open_existing(settings, &environment).await?;
-        let workspace = store::workspace(&database, workspace).await?;
-        let is_served = database.is_served().await?;
-        let scope = Scope { origin: Origin::Import, ..Scope::whole(workspace) };
-        Ok(Self { database, environment, scope, is_served })
+    /// Creates the destination of a workspace. The author of the changes is that of `scope`.
+    /// `is_served` is true if servers use the database at the same time.
+    pub fn new(
+        database: Database,
+        environment: Environment,
+        scope: Scope,
+        is_served: bool,
+    ) -> Self {
+        Self { database, environment, scope, is_served }
     }
 
     async fn write_in_transaction(
@@ -234,10 +234,6 @@ impl Destination for DatabaseDestination {
             tokio::time::sleep(started.elapsed()).await;
         }
         Ok(written)
-    }
-
-    async fn close(self) {
-        self.database.close().await;
     }
 }
 

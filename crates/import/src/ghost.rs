@@ -1,16 +1,14 @@
 //! Reads a Ghost export: one JSON document with the rows of Ghost's tables.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::findings::Finding;
-use super::raw::{PublishingState, RawPiece, SourceBody};
+use crate::findings::Finding;
+use crate::raw::{PublishingState, RawPiece, SourceBody};
+use crate::sources::SourceContent;
 
 /// The placeholder that Ghost exports in place of its own address.
 const SITE_PLACEHOLDER: &str = "__GHOST_URL__";
@@ -115,9 +113,10 @@ fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
 }
 
 /// Reads the posts of an export, or returns the line of the syntax error.
-pub(super) fn read(path: &Path) -> Result<Vec<Result<RawPiece, String>>, (usize, String)> {
-    let file = File::open(path).map_err(|error| (1, error.to_string()))?;
-    let mut file = BufReader::new(file);
+pub(crate) fn read(
+    content: &SourceContent,
+) -> Result<Vec<Result<RawPiece, String>>, (usize, String)> {
+    let mut file = content.open().map_err(|error| (1, error.to_string()))?;
     if file.fill_buf().is_ok_and(|start| start.starts_with(BYTE_ORDER_MARK)) {
         file.consume(BYTE_ORDER_MARK.len());
     }

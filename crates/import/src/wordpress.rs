@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use galley_content::{ContentLimits, Tree};
 use quick_xml::escape::{resolve_html5_entity, resolve_xml_entity};
@@ -13,10 +10,11 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use serde_json::{Map, Value};
 
-use super::autop;
-use super::findings::Finding;
-use super::raw::{PublishingState, RawPiece, SourceBody};
-use crate::import::line_counting::LineCountingReader;
+use crate::autop;
+use crate::findings::Finding;
+use crate::line_counting::LineCountingReader;
+use crate::raw::{PublishingState, RawPiece, SourceBody};
+use crate::sources::SourceContent;
 
 /// The limit of text in one element, in bytes.
 const TEXT_SIZE_LIMIT: usize = 32 * 1024 * 1024;
@@ -61,7 +59,7 @@ struct Term {
 }
 
 /// An item of a file: a post, or the reason why it isn't one.
-pub(super) enum ItemOutcome {
+pub(crate) enum ItemOutcome {
     /// The number of items, sent before the first post.
     Count(u64),
     Post(Box<RawPiece>),
@@ -73,15 +71,15 @@ pub(super) enum ItemOutcome {
 }
 
 /// Reads a file to its end, or until `tell` breaks.
-pub(super) fn read(
-    path: &Path,
+pub(crate) fn read(
+    content: &SourceContent,
     mut tell: impl FnMut(ItemOutcome) -> ControlFlow<()>,
 ) -> Result<(), (usize, String)> {
-    let site = collect_context(path)?;
+    let site = collect_context(content)?;
     if tell(ItemOutcome::Count(site.posts)).is_break() {
         return Ok(());
     }
-    let result = parse_export(path, |piece| match piece {
+    let result = parse_export(content, |piece| match piece {
         ExportPart::Item(item) => tell(convert_item(&site, item)),
         ExportPart::Author(..) | ExportPart::Channel(..) => ControlFlow::Continue(()),
     });
@@ -97,10 +95,10 @@ pub(super) fn read(
 }
 
 /// Collects the data that posts refer to: authors, attachments, and the number of items.
-fn collect_context(path: &Path) -> Result<ExportContext, (usize, String)> {
+fn collect_context(content: &SourceContent) -> Result<ExportContext, (usize, String)> {
     let mut site = ExportContext::default();
     let mut is_export = false;
-    let result = parse_export(path, |piece| {
+    let result = parse_export(content, |piece| {
         match piece {
             ExportPart::Channel(name, text) => match name {
                 "wp:wxr_version" => is_export = true,
@@ -145,11 +143,11 @@ enum ExportPart<'a> {
 
 /// Reads the file event by event. An error names the line of the invalid XML.
 fn parse_export(
-    path: &Path,
+    content: &SourceContent,
     mut tell: impl FnMut(ExportPart<'_>) -> ControlFlow<()>,
 ) -> Result<(), (usize, String)> {
-    let file = File::open(path).map_err(|error| (1, error.to_string()))?;
-    let lines = LineCountingReader::new(BufReader::with_capacity(256 * 1024, file));
+    let file = content.open().map_err(|error| (1, error.to_string()))?;
+    let lines = LineCountingReader::new(file);
     let mut reader = Reader::from_reader(lines);
     reader.config_mut().check_end_names = true;
     let mut buffer = Vec::new();

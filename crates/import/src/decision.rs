@@ -9,41 +9,41 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId};
 
-use super::destination::{CurrentPiece, Destination, ImportOutcome, KnownPiece};
-use super::fingerprint::{self, WrittenFields};
-use super::language::{language_form, variant_key};
-use super::publication::{
+use crate::destination::{CurrentPiece, Destination, ImportOutcome, KnownPiece};
+use crate::fingerprint::{self, WrittenFields};
+use crate::language::{language_form, variant_key};
+use crate::publication::{
     self, PiecePublication, PublicationChange, Recorded, RecordedState, SourceState,
 };
-use super::raw::Document;
+use crate::raw::Document;
 
 /// The destination of the pieces.
 #[derive(Debug, Clone)]
-pub(super) struct ImportTarget {
-    pub(super) group: ContentGroupId,
+pub(crate) struct ImportTarget {
+    pub(crate) group: ContentGroupId,
     /// The tags of every piece.
-    pub(super) labels: Vec<TagLabel>,
+    pub(crate) labels: Vec<TagLabel>,
     /// True if folders become groups.
-    pub(super) groups: bool,
+    pub(crate) groups: bool,
     /// The language of the pieces themselves, if the import has several languages.
-    pub(super) language: Option<String>,
+    pub(crate) language: Option<String>,
     /// True if pieces are updated even if they were edited since the last import.
-    pub(super) overwrite: bool,
+    pub(crate) overwrite: bool,
     /// True if pieces are published, scheduled and unpublished as their sources are.
-    pub(super) publish: bool,
+    pub(crate) publish: bool,
 }
 
 /// The existing pieces.
 #[derive(Debug, Default)]
-pub(super) struct KnownPieces {
-    pub(super) by_name: HashMap<String, ContentPieceId>,
-    pub(super) by_id: HashMap<ContentPieceId, KnownPiece>,
+pub(crate) struct KnownPieces {
+    pub(crate) by_name: HashMap<String, ContentPieceId>,
+    pub(crate) by_id: HashMap<ContentPieceId, KnownPiece>,
     /// True if `by_id` has the pieces of all groups.
-    pub(super) has_all: bool,
+    pub(crate) has_all: bool,
 }
 
 impl KnownPieces {
-    pub(super) fn add(&mut self, piece: KnownPiece) {
+    pub(crate) fn add(&mut self, piece: KnownPiece) {
         if let Some(name) = &piece.source {
             self.by_name.entry(name.clone()).or_insert(piece.id);
         }
@@ -65,11 +65,11 @@ impl KnownPieces {
 }
 
 /// A document whose decision is pending.
-pub(super) struct Candidate {
-    pub(super) document: Document,
-    pub(super) known: Option<ContentPieceId>,
-    pub(super) variant: Option<VariantKey>,
-    pub(super) labels: Vec<TagLabel>,
+pub(crate) struct Candidate {
+    pub(crate) document: Document,
+    pub(crate) known: Option<ContentPieceId>,
+    pub(crate) variant: Option<VariantKey>,
+    pub(crate) labels: Vec<TagLabel>,
     /// The hash of the source itself.
     source_hash: String,
     /// The hash of the fields to write.
@@ -77,17 +77,17 @@ pub(super) struct Candidate {
 }
 
 /// The decision on a candidate.
-pub(super) struct Decision {
-    pub(super) action: Action,
-    pub(super) publication: PublicationChange,
+pub(crate) struct Decision {
+    pub(crate) action: Action,
+    pub(crate) publication: PublicationChange,
     /// The source to note for the piece.
-    pub(super) source: ImportSource,
+    pub(crate) source: ImportSource,
     /// The source to note before an update.
-    pub(super) pending: Option<ImportSource>,
+    pub(crate) pending: Option<ImportSource>,
 }
 
 /// The change of a candidate's piece.
-pub(super) enum Action {
+pub(crate) enum Action {
     Create,
     Update { id: ContentPieceId, version: Option<String> },
     Record { id: ContentPieceId, version: String },
@@ -96,14 +96,14 @@ pub(super) enum Action {
 
 /// The component that compares documents with the pieces of earlier imports.
 #[derive(Debug)]
-pub(super) struct Decider {
-    pub(super) target: ImportTarget,
+pub(crate) struct Decider {
+    pub(crate) target: ImportTarget,
     /// The pieces of earlier imports.
-    pub(super) known: KnownPieces,
+    pub(crate) known: KnownPieces,
     /// The sources seen in this import. Two sources with one name would overwrite each other in
     /// every import.
-    pub(super) seen: HashSet<(String, Option<String>)>,
-    pub(super) variants: Vec<VariantKey>,
+    pub(crate) seen: HashSet<(String, Option<String>)>,
+    pub(crate) variants: Vec<VariantKey>,
 }
 
 impl Decider {
@@ -118,7 +118,7 @@ impl Decider {
             .then(|| ImportOutcome::Rejected("an earlier source has the same id".to_owned()))
     }
 
-    pub(super) fn missing_piece_message(&self) -> String {
+    pub(crate) fn missing_piece_message(&self) -> String {
         let own = self.target.language.as_deref().unwrap_or_default();
         format!("it would be a variant of a piece with this name in {own}, which does not exist")
     }
@@ -135,7 +135,7 @@ impl Decider {
 
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
     /// write.
-    pub(super) fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
+    pub(crate) fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
         if let Some(rejected) = self.reject_duplicate(&document) {
             return Err(rejected);
         }
@@ -158,7 +158,7 @@ impl Decider {
 
     /// Decides the action for each candidate, or its outcome if it needs none. Only pieces whose
     /// source changed are read.
-    pub(super) async fn decide(
+    pub(crate) async fn decide(
         &self,
         destination: &impl Destination,
         candidates: &[Candidate],

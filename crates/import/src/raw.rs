@@ -9,46 +9,46 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::findings::{self, Finding};
-use super::hash::hash;
+use crate::findings::{self, Finding};
+use crate::hash::hash;
 
 /// A piece as its source has it, before validation.
 #[derive(Debug, Default)]
-pub(super) struct RawPiece {
+pub(crate) struct RawPiece {
     /// The name that identifies the piece in later imports.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The piece that it was exported from, perhaps in another store.
-    pub(super) id: Option<ContentPieceId>,
+    pub(crate) id: Option<ContentPieceId>,
     /// The language of this version, if the piece has several.
-    pub(super) language: Option<String>,
+    pub(crate) language: Option<String>,
     /// Its folders, from the top.
-    pub(super) folders: Vec<String>,
-    pub(super) title: Option<String>,
-    pub(super) slug: String,
-    pub(super) date: Option<String>,
-    pub(super) description: Option<String>,
-    pub(super) cover_url: Option<String>,
-    pub(super) cover_alt: Option<String>,
-    pub(super) cover_width: Option<String>,
-    pub(super) canonical: Option<String>,
-    pub(super) tags: Vec<String>,
+    pub(crate) folders: Vec<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) slug: String,
+    pub(crate) date: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) cover_url: Option<String>,
+    pub(crate) cover_alt: Option<String>,
+    pub(crate) cover_width: Option<String>,
+    pub(crate) canonical: Option<String>,
+    pub(crate) tags: Vec<String>,
     /// The names of its authors in the source.
-    pub(super) authors: Vec<String>,
-    pub(super) state: PublishingState,
+    pub(crate) authors: Vec<String>,
+    pub(crate) state: PublishingState,
     /// The time at which a scheduled piece is published, if that is not its date.
-    pub(super) publish_at: Option<String>,
+    pub(crate) publish_at: Option<String>,
     /// All other fields, which become custom data.
-    pub(super) rest: Map<String, Value>,
+    pub(crate) rest: Map<String, Value>,
     /// Custom data as a text that is stored unchanged.
-    pub(super) custom_data: Option<String>,
-    pub(super) body: SourceBody,
+    pub(crate) custom_data: Option<String>,
+    pub(crate) body: SourceBody,
     /// The findings for the report.
-    pub(super) findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// The publishing state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum PublishingState {
+pub(crate) enum PublishingState {
     #[default]
     Published,
     Draft,
@@ -59,7 +59,7 @@ pub(super) enum PublishingState {
 
 impl PublishingState {
     /// Returns the state as a plural that follows a count.
-    pub(super) fn plural(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Published => "published posts",
             Self::Draft => "drafts",
@@ -72,7 +72,7 @@ impl PublishingState {
 
 /// A piece's text.
 #[derive(Debug)]
-pub(super) enum SourceBody {
+pub(crate) enum SourceBody {
     Markdown(String),
     Html(String),
 }
@@ -85,7 +85,7 @@ impl Default for SourceBody {
 
 /// The form in which a destination accepts content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ContentForm {
+pub(crate) enum ContentForm {
     /// The tree as the database stores it.
     Json,
     /// HTML, which the server parses into the same tree.
@@ -94,39 +94,39 @@ pub(super) enum ContentForm {
 
 /// A valid piece that can be written.
 #[derive(Debug, Clone)]
-pub(super) struct Document {
-    pub(super) name: ShortText,
+pub(crate) struct Document {
+    pub(crate) name: ShortText,
     /// The file and post that messages to the user name.
-    pub(super) place: String,
-    pub(super) id: Option<ContentPieceId>,
-    pub(super) language: Option<String>,
-    pub(super) folders: Vec<String>,
-    pub(super) title: Title,
-    pub(super) slug: Slug,
-    pub(super) date: Option<Timestamp>,
-    pub(super) description: Option<Description>,
-    pub(super) cover_url: Option<WebReference>,
-    pub(super) cover_alt: Option<ShortText>,
-    pub(super) cover_width: Option<ShortText>,
-    pub(super) canonical_link: Option<WebReference>,
-    pub(super) tags: Vec<TagLabel>,
-    pub(super) authors: Vec<String>,
-    pub(super) state: PublishingState,
+    pub(crate) place: String,
+    pub(crate) id: Option<ContentPieceId>,
+    pub(crate) language: Option<String>,
+    pub(crate) folders: Vec<String>,
+    pub(crate) title: Title,
+    pub(crate) slug: Slug,
+    pub(crate) date: Option<Timestamp>,
+    pub(crate) description: Option<Description>,
+    pub(crate) cover_url: Option<WebReference>,
+    pub(crate) cover_alt: Option<ShortText>,
+    pub(crate) cover_width: Option<ShortText>,
+    pub(crate) canonical_link: Option<WebReference>,
+    pub(crate) tags: Vec<TagLabel>,
+    pub(crate) authors: Vec<String>,
+    pub(crate) state: PublishingState,
     /// The time at which a scheduled piece is published.
-    pub(super) publish_at: Option<Timestamp>,
-    pub(super) custom_data: Option<CustomData>,
+    pub(crate) publish_at: Option<Timestamp>,
+    pub(crate) custom_data: Option<CustomData>,
     /// The content in the form that the destination accepts.
-    pub(super) content: String,
+    pub(crate) content: String,
     /// The hash of the tree's JSON.
-    pub(super) content_hash: String,
+    pub(crate) content_hash: String,
     /// The hash of all the source's fields.
-    pub(super) source_hash: String,
-    pub(super) findings: Vec<Finding>,
+    pub(crate) source_hash: String,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl RawPiece {
     /// Returns the document, or a message with the first invalid value.
-    pub(super) fn into_document(
+    pub(crate) fn into_document(
         mut self,
         form: ContentForm,
         now: Timestamp,

@@ -8,66 +8,66 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::super::fingerprint::{self, WrittenFields};
+use crate::fingerprint::{self, WrittenFields};
 
 #[derive(Debug, Deserialize)]
-pub(super) struct CreatedResource<Id> {
-    pub(super) id: Id,
+pub(crate) struct CreatedResource<Id> {
+    pub(crate) id: Id,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct CreatedBatch {
-    pub(super) pieces: Vec<CreatedResource<ContentPieceId>>,
+pub(crate) struct CreatedBatch {
+    pub(crate) pieces: Vec<CreatedResource<ContentPieceId>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RemoteGroup {
-    pub(super) id: ContentGroupId,
-    pub(super) name: String,
+pub(crate) struct RemoteGroup {
+    pub(crate) id: ContentGroupId,
+    pub(crate) name: String,
 }
 
 /// A piece with its sources.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RemoteKnownPiece {
-    pub(super) id: ContentPieceId,
-    pub(super) filename: Option<String>,
-    pub(super) sources: Vec<RemoteSource>,
+pub(crate) struct RemoteKnownPiece {
+    pub(crate) id: ContentPieceId,
+    pub(crate) filename: Option<String>,
+    pub(crate) sources: Vec<RemoteSource>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RemoteSource {
-    pub(super) variant: Option<VariantKey>,
-    pub(super) source_hash: SourceHash,
-    pub(super) imported_hash: SourceHash,
+pub(crate) struct RemoteSource {
+    pub(crate) variant: Option<VariantKey>,
+    pub(crate) source_hash: SourceHash,
+    pub(crate) imported_hash: SourceHash,
 }
 
 /// A piece as an import compares it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RemotePiece {
-    pub(super) title: String,
-    pub(super) slug: String,
-    pub(super) date: Option<String>,
-    pub(super) description: Option<String>,
-    pub(super) cover_url: Option<String>,
-    pub(super) cover_alt: Option<String>,
-    pub(super) cover_width: Option<String>,
-    pub(super) canonical_link: Option<String>,
-    pub(super) custom_data: Option<String>,
-    pub(super) tags: Vec<RemoteTag>,
-    pub(super) content: Box<RawValue>,
-    pub(super) publication: RemotePublication,
+pub(crate) struct RemotePiece {
+    pub(crate) title: String,
+    pub(crate) slug: String,
+    pub(crate) date: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) cover_url: Option<String>,
+    pub(crate) cover_alt: Option<String>,
+    pub(crate) cover_width: Option<String>,
+    pub(crate) canonical_link: Option<String>,
+    pub(crate) custom_data: Option<String>,
+    pub(crate) tags: Vec<RemoteTag>,
+    pub(crate) content: Box<RawValue>,
+    pub(crate) publication: RemotePublication,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RemotePublication {
+pub(crate) struct RemotePublication {
     #[serde(deserialize_with = "publication_state")]
-    pub(super) state: PublicationState,
+    pub(crate) state: PublicationState,
     #[serde(deserialize_with = "optional_time")]
-    pub(super) publish_at: Option<Timestamp>,
+    pub(crate) publish_at: Option<Timestamp>,
 }
 
 fn optional_time<'de, D: Deserializer<'de>>(
@@ -85,7 +85,7 @@ fn publication_state<'de, D: Deserializer<'de>>(
 }
 
 impl RemotePiece {
-    pub(super) fn hash(&self) -> SourceHash {
+    pub(crate) fn hash(&self) -> SourceHash {
         let written = WrittenFields {
             title: &self.title,
             slug: &self.slug,
@@ -103,28 +103,28 @@ impl RemotePiece {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RemoteMember {
-    pub(super) id: WorkspaceMemberId,
-    pub(super) email: String,
-    pub(super) name: String,
-    pub(super) profile: Option<RemoteProfile>,
+pub(crate) struct RemoteMember {
+    pub(crate) id: WorkspaceMemberId,
+    pub(crate) email: String,
+    pub(crate) name: String,
+    pub(crate) profile: Option<RemoteProfile>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RemoteProfile {
-    pub(super) full_name: String,
-    pub(super) username: String,
+pub(crate) struct RemoteProfile {
+    pub(crate) full_name: String,
+    pub(crate) username: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RemoteTag {
-    pub(super) id: TagId,
-    pub(super) label: String,
+pub(crate) struct RemoteTag {
+    pub(crate) id: TagId,
+    pub(crate) label: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RemoteVariant {
-    pub(super) id: String,
-    pub(super) key: VariantKey,
+pub(crate) struct RemoteVariant {
+    pub(crate) id: String,
+    pub(crate) key: VariantKey,
 }

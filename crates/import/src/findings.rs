@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The group of a finding in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum FindingGroup {
+pub enum FindingGroup {
     /// Sources, or parts of them, that were not imported.
     LeftOut,
     /// Sources whose pieces were not published.
@@ -25,7 +25,8 @@ pub(super) enum FindingGroup {
 }
 
 impl FindingGroup {
-    pub(super) fn title(self) -> &'static str {
+    /// Returns the title of the group.
+    pub fn title(self) -> &'static str {
         match self {
             Self::LeftOut => "Left out",
             Self::Unpublished => "Unpublished",
@@ -39,13 +40,13 @@ impl FindingGroup {
 
 /// A finding in one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) group: FindingGroup,
+pub(crate) struct Finding {
+    pub(crate) group: FindingGroup,
     /// The kind, as a plural that follows a count.
-    pub(super) what: String,
-    pub(super) count: u64,
+    pub(crate) what: String,
+    pub(crate) count: u64,
     /// The addresses or names concerned.
-    pub(super) details: Vec<String>,
+    pub(crate) details: Vec<String>,
 }
 
 impl Finding {
@@ -53,33 +54,33 @@ impl Finding {
         Self { group, what: what.into(), count: 1, details: Vec::new() }
     }
 
-    pub(super) fn assumed(what: &str) -> Self {
+    pub(crate) fn assumed(what: &str) -> Self {
         Self::new(FindingGroup::Assumed, what)
     }
 
-    pub(super) fn missing(what: &str) -> Self {
+    pub(crate) fn missing(what: &str) -> Self {
         Self::new(FindingGroup::Missing, what)
     }
 
-    pub(super) fn left_out(what: impl Into<String>) -> Self {
+    pub(crate) fn left_out(what: impl Into<String>) -> Self {
         Self::new(FindingGroup::LeftOut, what)
     }
 
-    pub(super) fn unpublished(what: impl Into<String>) -> Self {
+    pub(crate) fn unpublished(what: impl Into<String>) -> Self {
         Self::new(FindingGroup::Unpublished, what)
     }
 
-    pub(super) fn unresolved(what: &str) -> Self {
+    pub(crate) fn unresolved(what: &str) -> Self {
         Self::new(FindingGroup::Unresolved, what)
     }
 
     /// Sets the number of occurrences.
-    pub(super) fn times(self, count: usize) -> Self {
+    pub(crate) fn times(self, count: usize) -> Self {
         Self { count: count as u64, ..self }
     }
 
     /// Creates the finding of a conversion warning: part of an HTML text that the tree lacks.
-    pub(super) fn lost(loss: &ConversionWarning) -> Self {
+    pub(crate) fn lost(loss: &ConversionWarning) -> Self {
         let element = &loss.element;
         let what = match (&loss.attribute, &loss.property) {
             (_, Some(property)) => format!("{property} in the style of <{element}>"),
@@ -101,7 +102,7 @@ const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
 
 /// Finds the parts of a content that don't work without its source.
-pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Finding>) {
+pub(crate) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Finding>) {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut anchors = Vec::new();
     let mut headings = HashSet::new();
@@ -145,7 +146,7 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
 
 /// Finds the parts of a Markdown text that the tree represents differently. Returns the text
 /// without the ids of headings (`# Title {#id}`), which would become part of their texts.
-pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
+pub(crate) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut fence: Option<&str> = None;
     let mut ids = Vec::new();
@@ -228,7 +229,7 @@ fn is_from_root(address: &str) -> bool {
 }
 
 /// Adds a finding for a cover whose address doesn't work without the source.
-pub(super) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
+pub(crate) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
     let what = match address {
         address if is_relative(address) => RELATIVE_IMAGES,
         address if is_from_root(address) => FROM_ROOT,

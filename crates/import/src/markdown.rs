@@ -5,11 +5,11 @@
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
-use super::findings::{self, Finding};
-use super::raw::{PublishingState, RawPiece, SourceBody};
+use crate::findings::{self, Finding};
+use crate::raw::{PublishingState, RawPiece, SourceBody};
 
 /// Parses a file into its piece's fields.
-pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiece {
+pub(crate) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiece {
     let mut front = FrontMatterFields(fields);
     let mut findings = Vec::new();
     let (folders, stem) = parts(name);
@@ -83,7 +83,7 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
 
 /// The fields with a meaning of their own. Custom data can't have a top-level field with one of
 /// these names.
-pub(crate) const RESERVED_FIELDS: [&str; 37] = [
+pub const RESERVED_FIELDS: [&str; 37] = [
     "id",
     "draft",
     "title",
@@ -289,7 +289,7 @@ fn texts(value: Value, by_spaces: bool) -> Vec<String> {
 
 /// Returns the folders of a file, and its name without an extension. `trip/index.md` is the piece
 /// `trip`.
-pub(super) fn parts(name: &str) -> (Vec<String>, &str) {
+pub(crate) fn parts(name: &str) -> (Vec<String>, &str) {
     let path = name.rsplit_once('.').map_or(name, |(path, _)| path);
     let mut parts: Vec<&str> = path.split('/').collect();
     let mut stem = parts.pop().unwrap_or_default();
@@ -328,15 +328,13 @@ fn first_heading(body: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::front_matter;
-    use crate::import::raw::Document;
+    use crate::front_matter;
+    use crate::raw::Document;
 
     fn try_read(name: &str, text: &str) -> Result<Document, String> {
         let parts = front_matter::split(text).unwrap();
-        raw(name, parts.fields, parts.body).into_document(
-            crate::import::raw::ContentForm::Json,
-            galley_domain::Timestamp::from_ms(0),
-        )
+        raw(name, parts.fields, parts.body)
+            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
     }
 
     fn read(name: &str, text: &str) -> Document {

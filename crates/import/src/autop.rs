@@ -39,7 +39,7 @@ const BLOCKS: [&str; 32] = [
 
 /// Turns texts between empty lines into paragraphs, and single line ends into breaks. Text within
 /// block elements stays unchanged.
-pub(super) fn paragraphs(text: &str) -> String {
+pub(crate) fn paragraphs(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     // The number of open block elements.
@@ -131,7 +131,7 @@ fn tag(text: &str) -> Option<HtmlTag> {
 
 /// Replaces `[caption]` by its content. Older exports have the caption in an attribute: it is
 /// appended to the content.
-pub(super) fn without_captions(html: &str) -> String {
+pub(crate) fn without_captions(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let mut rest = html;
     let mut caption = None;
@@ -199,7 +199,7 @@ fn shortcode(text: &str) -> Option<Shortcode<'_>> {
 }
 
 /// Returns true if the text contains shortcodes, such as `[gallery ids="1,2"]`.
-pub(super) fn has_shortcodes(html: &str) -> bool {
+pub(crate) fn has_shortcodes(html: &str) -> bool {
     html.split('[').skip(1).any(|part| {
         let len = part.find(|c: char| {
             !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))

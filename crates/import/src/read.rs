@@ -8,10 +8,10 @@ use galley_domain::Timestamp;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::findings::Finding;
-use super::raw::{ContentForm, Document, RawPiece};
-use super::sources::{SourceFile, SourceFormat};
-use super::{front_matter, ghost, html, markdown, wordpress};
+use crate::findings::Finding;
+use crate::raw::{ContentForm, Document, RawPiece};
+use crate::sources::{SourceContent, SourceFile, SourceFormat};
+use crate::{front_matter, ghost, html, markdown, wordpress};
 
 /// The size limit of a file with one piece.
 const FILE_SIZE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -43,7 +43,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
     let (send, units) = channel(FOUND_QUEUE_LIMIT);
     std::thread::spawn(move || {
         for file in files {
-            let place = file.path.display().to_string();
+            let place = file.place.clone();
             let at = |line: usize, message: &str| {
                 SourceUnit::Problem(format!("{place}:{line}: {message}"))
             };
@@ -53,7 +53,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
                     send.blocking_send(SourceUnit::File(file)).is_err()
                 }
                 SourceFormat::WordPress => {
-                    let told = wordpress::read(&file.path, |found| {
+                    let told = wordpress::read(&file.content, |found| {
                         let unit = match found {
                             wordpress::ItemOutcome::Count(count) => {
                                 SourceUnit::More(count.saturating_sub(1))
@@ -75,7 +75,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
                     problem.is_some_and(|unit| send.blocking_send(unit).is_err())
                 }
                 SourceFormat::Ghost => {
-                    let units = match ghost::read(&file.path) {
+                    let units = match ghost::read(&file.content) {
                         Ok(posts) => posts
                             .into_iter()
                             .map(|post| match post {
@@ -97,7 +97,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
 }
 
 /// A parsed piece, or a message about an invalid one.
-pub(super) enum ParsedSource {
+pub(crate) enum ParsedSource {
     /// A document, with its reservation in the content budget.
     Document(Box<Document>, Option<OwnedSemaphorePermit>),
     LeftOut(String, Finding),
@@ -107,7 +107,7 @@ pub(super) enum ParsedSource {
 
 /// Parses all sources, several at a time and ahead of the receiver. Sends the outcomes in the
 /// sources' order.
-pub(super) fn outcomes(
+pub(crate) fn outcomes(
     files: Vec<SourceFile>,
     form: ContentForm,
     now: Timestamp,
@@ -142,7 +142,7 @@ pub(super) fn outcomes(
 
 fn one(unit: SourceUnit, form: ContentForm, now: Timestamp) -> ParsedSource {
     let (place, read) = match unit {
-        SourceUnit::File(file) => (file.path.display().to_string(), parse_file(&file, form, now)),
+        SourceUnit::File(file) => (file.place.clone(), parse_file(&file, form, now)),
         SourceUnit::Post(place, raw) => {
             let place = format!("{place}: {}", raw.name);
             let read =
@@ -160,12 +160,19 @@ fn one(unit: SourceUnit, form: ContentForm, now: Timestamp) -> ParsedSource {
 }
 
 fn parse_file(file: &SourceFile, form: ContentForm, now: Timestamp) -> Result<Document, String> {
-    let path = file.path.display();
-    let text = read_text(&file.path)?;
+    let path = &file.place;
+    let read;
+    let text = match &file.content {
+        SourceContent::Text(text) => text,
+        SourceContent::File(path) => {
+            read = read_text(path)?;
+            &read
+        }
+    };
     let mut raw = if file.kind == SourceFormat::Html {
-        html::raw(&file.name, &text)
+        html::raw(&file.name, text)
     } else {
-        let parts = front_matter::split(&text)
+        let parts = front_matter::split(text)
             .map_err(|malformed| format!("{path}:{}: {}", malformed.line, malformed.message))?;
         markdown::raw(&file.name, parts.fields, parts.body)
     };

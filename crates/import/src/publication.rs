@@ -6,18 +6,18 @@
 use galley_domain::Timestamp;
 use galley_domain::publication::PublicationState;
 
-use super::raw::{Document, PublishingState};
+use crate::raw::{Document, PublishingState};
 
 /// The state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SourceState {
+pub(crate) enum SourceState {
     Published,
     Scheduled(Timestamp),
     Unpublished,
 }
 
 impl SourceState {
-    pub(super) fn of(document: &Document) -> Self {
+    pub(crate) fn of(document: &Document) -> Self {
         match (document.state, document.publish_at) {
             (PublishingState::Published, _) => Self::Published,
             (PublishingState::Scheduled, Some(at)) => Self::Scheduled(at),
@@ -28,7 +28,7 @@ impl SourceState {
 
 /// The state that an import recorded for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecordedState {
+pub(crate) enum RecordedState {
     Published,
     Scheduled(Timestamp),
     Unpublished,
@@ -48,7 +48,7 @@ impl From<SourceState> for RecordedState {
 
 impl RecordedState {
     /// Returns the state as a part of a recorded hash.
-    pub(super) fn to_text(self) -> String {
+    pub(crate) fn to_text(self) -> String {
         match self {
             Self::Published => "published".to_owned(),
             Self::Scheduled(at) => format!("scheduled-{}", at.ms()),
@@ -57,7 +57,7 @@ impl RecordedState {
         }
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "published" => Some(Self::Published),
             "unpublished" => Some(Self::Unpublished),
@@ -72,7 +72,7 @@ impl RecordedState {
 
 /// The record of an earlier import of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recorded {
+pub(crate) enum Recorded {
     /// There is none: the source is new, or its import was interrupted.
     Nothing,
     /// Earlier versions recorded no state.
@@ -82,31 +82,31 @@ pub(super) enum Recorded {
 
 /// The publication of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PiecePublication {
-    pub(super) state: PublicationState,
-    pub(super) publish_at: Option<Timestamp>,
+pub(crate) struct PiecePublication {
+    pub(crate) state: PublicationState,
+    pub(crate) publish_at: Option<Timestamp>,
 }
 
 impl PiecePublication {
     /// The publication of a new piece.
-    pub(super) const NEW: Self = Self { state: PublicationState::Draft, publish_at: None };
+    pub(crate) const NEW: Self = Self { state: PublicationState::Draft, publish_at: None };
 }
 
 /// The change of a piece's publication. The schedule is changed first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PublicationChange {
+pub(crate) struct PublicationChange {
     /// The time to schedule; `Some(None)` cancels the schedule.
-    pub(super) schedule: Option<Option<Timestamp>>,
-    pub(super) unpublish: bool,
-    pub(super) publish: bool,
+    pub(crate) schedule: Option<Option<Timestamp>>,
+    pub(crate) unpublish: bool,
+    pub(crate) publish: bool,
     /// True if the source is published, but the piece stays as it is because of changes in Galley.
-    pub(super) is_withheld: bool,
+    pub(crate) is_withheld: bool,
 }
 
 impl PublicationChange {
-    pub(super) const NONE: Self =
+    pub(crate) const NONE: Self =
         Self { schedule: None, unpublish: false, publish: false, is_withheld: false };
-    pub(super) const PUBLISH: Self = Self { publish: true, ..Self::NONE };
+    pub(crate) const PUBLISH: Self = Self { publish: true, ..Self::NONE };
     const WITHHOLD: Self = Self { is_withheld: true, ..Self::NONE };
 
     fn schedule(at: Timestamp) -> Self {
@@ -116,7 +116,7 @@ impl PublicationChange {
 
 /// Returns the change for a piece. `is_own` tells that the piece's fields are those that this or an
 /// earlier import wrote, so that a publication shows no other change of them.
-pub(super) fn follow(
+pub(crate) fn follow(
     source: SourceState,
     piece: PiecePublication,
     recorded: Recorded,
@@ -180,7 +180,7 @@ pub(super) fn follow(
 
 /// Returns the change for a piece whose source follows the piece: a variant, which is published
 /// with it, or a file that was exported from it.
-pub(super) fn follow_piece(
+pub(crate) fn follow_piece(
     source: SourceState,
     piece: PiecePublication,
     recorded: Recorded,

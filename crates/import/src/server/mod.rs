@@ -17,13 +17,13 @@ use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::destination::{
+use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
 };
-use super::publication::{PiecePublication, PublicationChange};
-use super::raw::ContentForm;
 use crate::group_path;
+use crate::publication::{PiecePublication, PublicationChange};
+use crate::raw::ContentForm;
 use client::{ApiClient, CONCURRENCY};
 use responses::{
     CreatedBatch, CreatedResource, RemoteGroup, RemoteKnownPiece, RemoteMember, RemotePiece,
@@ -35,14 +35,15 @@ const PAGE_SIZE: usize = 1_000;
 
 /// A workspace behind a server, as the token's owner sees it.
 #[derive(Debug)]
-pub(super) struct ServerDestination {
+pub struct ServerDestination {
     api: ApiClient,
     /// All tags, loaded when the first one is needed.
     tags: Option<HashMap<String, TagId>>,
 }
 
 impl ServerDestination {
-    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
+    /// Creates the destination behind a URL. The token decides on the workspace.
+    pub fn new(url: &str, token: &str) -> anyhow::Result<Self> {
         Ok(Self { api: ApiClient::new(url, token)?, tags: None })
     }
 
@@ -461,6 +462,4 @@ impl Destination for ServerDestination {
         this.note_written(&documents, &written).await?;
         Ok(written)
     }
-
-    async fn close(self) {}
 }

@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 /// A file's parts.
 #[derive(Debug, PartialEq)]
-pub(super) struct SplitText<'t> {
-    pub(super) fields: Map<String, Value>,
-    pub(super) body: &'t str,
+pub(crate) struct SplitText<'t> {
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) body: &'t str,
 }
 
 /// The reason why a file's front matter can't be parsed, and its line in the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FrontMatterError {
-    pub(super) line: usize,
-    pub(super) message: String,
+pub(crate) struct FrontMatterError {
+    pub(crate) line: usize,
+    pub(crate) message: String,
 }
 
 /// Splits a file's text.
-pub(super) fn split(text: &str) -> Result<SplitText<'_>, FrontMatterError> {
+pub(crate) fn split(text: &str) -> Result<SplitText<'_>, FrontMatterError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (fence, parse) in [("+++", toml as Parser), ("---", yaml as Parser)] {
         let Some(rest) = after_fence(text, fence) else { continue };

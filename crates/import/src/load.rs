@@ -6,21 +6,21 @@ use galley_domain::content_group::ContentGroupName;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::decision::{Action, Candidate, Decider, Decision, ImportTarget, KnownPieces};
-use super::destination::{Destination, ImportOutcome, PreparedDocument, Task, WriteFailure};
-use super::publication::PublicationChange;
-use super::raw::Document;
+use crate::decision::{Action, Candidate, Decider, Decision, ImportTarget, KnownPieces};
+use crate::destination::{Destination, ImportOutcome, PreparedDocument, Task, WriteFailure};
+use crate::publication::PublicationChange;
+use crate::raw::Document;
 
 /// The result of importing one document.
 #[derive(Debug)]
-pub(super) struct DocumentResult {
+pub(crate) struct DocumentResult {
     /// The name of the source.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The file and post that messages to the user name.
-    pub(super) place: String,
-    pub(super) outcome: ImportOutcome,
+    pub(crate) place: String,
+    pub(crate) outcome: ImportOutcome,
     /// The change of the piece's publication. Variants are published with their pieces.
-    pub(super) publication: PublicationChange,
+    pub(crate) publication: PublicationChange,
 }
 
 /// The names of a document in reports.
@@ -50,7 +50,7 @@ impl DocumentNames {
 
 /// The component that writes documents as pieces.
 #[derive(Debug)]
-pub(super) struct Loader<P> {
+pub(crate) struct Loader<P> {
     place: P,
     decider: Decider,
     /// The ids of groups, by parent and name.
@@ -60,7 +60,7 @@ pub(super) struct Loader<P> {
 }
 
 impl<P: Destination> Loader<P> {
-    pub(super) async fn new(mut place: P, target: ImportTarget) -> anyhow::Result<Self> {
+    pub(crate) async fn new(mut place: P, target: ImportTarget) -> anyhow::Result<Self> {
         let mut known = KnownPieces::default();
         for piece in place.pieces(Some(target.group), target.groups).await? {
             known.add(piece);
@@ -77,12 +77,8 @@ impl<P: Destination> Loader<P> {
         Ok(Self { place, decider, groups: HashMap::new(), people })
     }
 
-    pub(super) async fn close(self) {
-        self.place.close().await;
-    }
-
     /// Returns the results that an import of the documents would have, and writes nothing.
-    pub(super) async fn compare(
+    pub(crate) async fn compare(
         &mut self,
         documents: Vec<Document>,
     ) -> anyhow::Result<Vec<DocumentResult>> {
@@ -135,7 +131,7 @@ impl<P: Destination> Loader<P> {
     }
 
     /// Writes documents. Variants follow their pieces.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         &mut self,
         documents: Vec<Document>,
     ) -> anyhow::Result<Vec<DocumentResult>> {

@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use walkdir::WalkDir;
 
-use crate::own_files::OwnFiles;
-
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SourceFormat {
+pub(crate) enum SourceFormat {
     Markdown,
     Html,
     /// A WordPress export with many posts.
@@ -20,44 +18,71 @@ pub(super) enum SourceFormat {
     Ghost,
 }
 
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SourceContent {
+    File(PathBuf),
+    Text(String),
+}
+
+impl SourceContent {
+    /// Opens the content for reading.
+    pub(crate) fn open(&self) -> std::io::Result<Box<dyn BufRead + '_>> {
+        Ok(match self {
+            Self::File(path) => Box::new(BufReader::with_capacity(256 * 1024, File::open(path)?)),
+            Self::Text(text) => Box::new(text.as_bytes()),
+        })
+    }
+}
+
 /// A file, and the name that identifies its piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SourceFile {
-    pub(super) path: PathBuf,
+pub(crate) struct SourceFile {
+    pub(crate) content: SourceContent,
+    /// The file as messages name it.
+    pub(crate) place: String,
     /// Its path below the named folder, with `/` between the parts, without its language.
-    pub(super) name: String,
-    pub(super) kind: SourceFormat,
+    pub(crate) name: String,
+    pub(crate) kind: SourceFormat,
     /// The language of this version, if a piece has several.
-    pub(super) language: Option<String>,
+    pub(crate) language: Option<String>,
 }
 
 /// The result of the search.
 #[derive(Debug, Default)]
-pub(super) struct FoundSources {
+pub struct FoundSources {
     /// The files, sorted by name within each source. Files in the first language precede all
     /// others.
-    pub(super) files: Vec<SourceFile>,
+    pub(crate) files: Vec<SourceFile>,
     /// Files in folders that are not documents, each with a name of its kind.
-    pub(super) skipped: Vec<(String, String)>,
+    pub(crate) skipped: Vec<(String, String)>,
     /// Messages about folders and entries that can't be read.
-    pub(super) problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
-/// Searches the sources for files. The extension of a named file decides on its kind.
-pub(super) fn find(
+impl FoundSources {
+    /// Returns the number of files.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+}
+
+/// Searches the sources for files. `is_own` returns true for the files of the database that is
+/// imported into. The extension of a named file decides on its kind.
+pub fn find(
     sources: &[PathBuf],
     languages: &[String],
-    own: &OwnFiles,
+    is_own: &dyn Fn(&Path) -> bool,
 ) -> anyhow::Result<FoundSources> {
     let mut found = FoundSources::default();
     for source in sources {
-        if own.includes(source) {
+        if is_own(source) {
             bail!("{} belongs to the database that is imported into", source.display());
         }
         let metadata = std::fs::metadata(source)
             .with_context(|| format!("{} can't be read", source.display()))?;
         if metadata.is_dir() {
-            find_below(source, own, &mut found);
+            find_below(source, is_own, &mut found);
         } else if !metadata.is_file() {
             bail!("{} is neither a file nor a folder", source.display());
         } else {
@@ -73,19 +98,12 @@ pub(super) fn find(
                     source.display()
                 ),
             };
-            found.files.push(SourceFile { path: source.clone(), name, kind, language: None });
+            let (place, content) =
+                (source.display().to_string(), SourceContent::File(source.clone()));
+            found.files.push(SourceFile { content, place, name, kind, language: None });
         }
     }
-    for file in &mut found.files {
-        if matches!(file.kind, SourceFormat::Markdown | SourceFormat::Html) {
-            (file.name, file.language) = split_language(&file.name, languages);
-        }
-    }
-    // Files in other languages follow, as they belong to pieces of the first language.
-    found
-        .files
-        .sort_by_key(|file| file.language.is_some() && file.language.as_ref() != languages.first());
-    reject_duplicates(&mut found);
+    assign_languages(&mut found, languages);
     if found.files.is_empty() && found.problems.is_empty() {
         bail!(
             "nothing to import: no Markdown (*.md), no HTML (*.html), and no export of WordPress \
@@ -95,9 +113,44 @@ pub(super) fn find(
     Ok(found)
 }
 
+/// Returns the sources of texts that were sent with their names: paths below a folder. The extension
+/// and the beginning of each decide on its format.
+pub fn named(files: Vec<(String, String)>, languages: &[String]) -> FoundSources {
+    let mut found = FoundSources::default();
+    for (name, text) in files {
+        let start = text.get(..FORMAT_START).unwrap_or(&text);
+        match format_of(Path::new(&name), |words| start.contains(words)) {
+            Some(kind) => {
+                let (place, content) = (name.clone(), SourceContent::Text(text));
+                found.files.push(SourceFile { content, place, name, kind, language: None });
+            }
+            None => {
+                let what = kind_of_other(Path::new(&name));
+                found.skipped.push((name, what));
+            }
+        }
+    }
+    assign_languages(&mut found, languages);
+    found
+}
+
+/// Splits the languages from the names. Sorts files in other languages behind those of the first.
+fn assign_languages(found: &mut FoundSources, languages: &[String]) {
+    for file in &mut found.files {
+        if matches!(file.kind, SourceFormat::Markdown | SourceFormat::Html) {
+            (file.name, file.language) = split_language(&file.name, languages);
+        }
+    }
+    // Files in other languages follow, as they belong to pieces of the first language.
+    found
+        .files
+        .sort_by_key(|file| file.language.is_some() && file.language.as_ref() != languages.first());
+    reject_duplicates(found);
+}
+
 /// Searches a folder. Skips hidden files and folders. Doesn't follow links, as they may lead out of
 /// the folder.
-fn find_below(folder: &Path, own: &OwnFiles, found: &mut FoundSources) {
+fn find_below(folder: &Path, is_own: &dyn Fn(&Path) -> bool, found: &mut FoundSources) {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -107,7 +160,7 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut FoundSources) {
             // A file of the database is skipped like any other file, unless its extension is that
             // of a document. It may be a hard link, and reading it would drop the locks of this
             // process.
-            Ok(entry) if entry.file_type().is_file() && own.includes(entry.path()) => {
+            Ok(entry) if entry.file_type().is_file() && is_own(entry.path()) => {
                 if has_source_extension(entry.path()) {
                     let path = entry.path().display();
                     found.problems.push(format!("{path}: belongs to the database"));
@@ -119,15 +172,12 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut FoundSources) {
                     below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 let name = parts.join("/");
                 let Some(kind) = detect_format(entry.path()) else {
-                    let what = match extension(entry.path()).as_str() {
-                        "" => "files without an extension".to_owned(),
-                        extension => format!("*.{extension} files"),
-                    };
-                    found.skipped.push((name, what));
+                    found.skipped.push((name, kind_of_other(entry.path())));
                     continue;
                 };
                 found.files.push(SourceFile {
-                    path: entry.into_path(),
+                    place: entry.path().display().to_string(),
+                    content: SourceContent::File(entry.into_path()),
                     name,
                     kind,
                     language: None,
@@ -159,17 +209,32 @@ fn has_source_extension(path: &Path) -> bool {
 /// Returns the format of a file in a folder, by its extension and, for exports, its beginning.
 /// Returns `None` for other files.
 fn detect_format(path: &Path) -> Option<SourceFormat> {
-    let begins_with = |words: &str| {
+    format_of(path, |words| {
         let mut start = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(64 * 1024).read_to_end(&mut start));
+        let read = File::open(path)
+            .and_then(|file| file.take(FORMAT_START as u64).read_to_end(&mut start));
         read.is_ok() && String::from_utf8_lossy(&start).contains(words)
-    };
+    })
+}
+
+/// The length of the beginning of an export that shows its format, in bytes.
+const FORMAT_START: usize = 64 * 1024;
+
+fn format_of(path: &Path, begins_with: impl Fn(&str) -> bool) -> Option<SourceFormat> {
     match extension(path).as_str() {
         "md" | "markdown" | "mdx" => Some(SourceFormat::Markdown),
         "html" | "htm" | "xhtml" => Some(SourceFormat::Html),
         "xml" if begins_with("wordpress.org/export/") => Some(SourceFormat::WordPress),
         "json" if begins_with("\"exported_on\"") => Some(SourceFormat::Ghost),
         _ => None,
+    }
+}
+
+/// Returns the name of a kind of files that are no documents.
+fn kind_of_other(path: &Path) -> String {
+    match extension(path).as_str() {
+        "" => "files without an extension".to_owned(),
+        extension => format!("*.{extension} files"),
     }
 }
 
@@ -203,7 +268,7 @@ fn reject_duplicates(found: &mut FoundSources) {
     files.retain(|file| {
         let first = names.insert((file.name.clone(), file.language.clone()));
         if !first {
-            let (path, name) = (file.path.display(), &file.name);
+            let (path, name) = (&file.place, &file.name);
             problems.push(match &file.language {
                 Some(language) => {
                     format!("{path}: another file has the name {name:?} in {language} already")

@@ -57,7 +57,7 @@ pub(crate) async fn existing(
 }
 
 /// Finds a group in a database by its id or path.
-pub(crate) async fn find_in_database(
+pub async fn find_in_database(
     database: &Database,
     workspace: WorkspaceId,
     wanted: &str,

@@ -6,30 +6,30 @@ use galley_domain::import_source::SourceHash;
 use galley_domain::text::{ShortText, WebReference};
 use serde_json::json;
 
-use super::hash::hash;
-use super::publication::RecordedState;
-use super::raw::Document;
+use crate::hash::hash;
+use crate::publication::RecordedState;
+use crate::raw::Document;
 
 /// The fields of a piece that an import writes, except the width of its cover. That is written only
 /// if the source has one.
 #[derive(Debug)]
-pub(super) struct WrittenFields<'a> {
-    pub(super) title: &'a str,
-    pub(super) slug: &'a str,
-    pub(super) date: Option<String>,
-    pub(super) description: Option<&'a str>,
-    pub(super) cover_url: Option<&'a str>,
-    pub(super) cover_alt: Option<&'a str>,
-    pub(super) canonical_link: Option<&'a str>,
-    pub(super) custom_data: Option<&'a str>,
-    pub(super) labels: Vec<&'a str>,
+pub(crate) struct WrittenFields<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) slug: &'a str,
+    pub(crate) date: Option<String>,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) cover_url: Option<&'a str>,
+    pub(crate) cover_alt: Option<&'a str>,
+    pub(crate) canonical_link: Option<&'a str>,
+    pub(crate) custom_data: Option<&'a str>,
+    pub(crate) labels: Vec<&'a str>,
     /// The hash of the tree's JSON.
-    pub(super) content_hash: &'a str,
+    pub(crate) content_hash: &'a str,
 }
 
 impl<'a> WrittenFields<'a> {
     /// Returns the fields of the piece that a document is imported as.
-    pub(super) fn of(document: &'a Document, labels: Vec<&'a str>) -> Self {
+    pub(crate) fn of(document: &'a Document, labels: Vec<&'a str>) -> Self {
         Self {
             title: document.title.as_str(),
             slug: document.slug.as_str(),
@@ -44,7 +44,7 @@ impl<'a> WrittenFields<'a> {
         }
     }
 
-    pub(super) fn hash(&self) -> SourceHash {
+    pub(crate) fn hash(&self) -> SourceHash {
         let written = json!([
             self.title,
             self.slug,
@@ -62,7 +62,7 @@ impl<'a> WrittenFields<'a> {
 }
 
 /// Returns the hash of a source: of all its fields, and of the tags that every piece gets.
-pub(super) fn of_source<'d>(
+pub(crate) fn of_source<'d>(
     document: &'d Document,
     labels: impl Iterator<Item = &'d str>,
 ) -> String {
@@ -70,20 +70,20 @@ pub(super) fn of_source<'d>(
 }
 
 /// Returns the hash that is recorded for a source and the state of its piece.
-pub(super) fn with_state(source: &str, state: RecordedState) -> SourceHash {
+pub(crate) fn with_state(source: &str, state: RecordedState) -> SourceHash {
     SourceHash::from_stored(format!("{source}:{}", state.to_text()))
 }
 
 /// Splits a recorded hash into the hash of the source and the state, which earlier versions did not
 /// record.
-pub(super) fn split_state(recorded: &SourceHash) -> (&str, Option<RecordedState>) {
+pub(crate) fn split_state(recorded: &SourceHash) -> (&str, Option<RecordedState>) {
     let (source, state) = recorded.as_str().split_once(':').unwrap_or((recorded.as_str(), ""));
     (source, RecordedState::parse(state))
 }
 
 /// Returns the hash of a tree by its JSON, as this program serializes it. Invalid JSON is hashed as
 /// text.
-pub(super) fn of_content(json: &str) -> String {
+pub(crate) fn of_content(json: &str) -> String {
     match Tree::from_json(json) {
         Ok(tree) => hash([tree.to_json().as_str()]),
         Err(_) => hash([json]),

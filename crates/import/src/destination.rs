@@ -6,12 +6,12 @@ use galley_domain::tag::TagLabel;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::publication::{PiecePublication, PublicationChange};
-use super::raw::{ContentForm, Document};
+use crate::publication::{PiecePublication, PublicationChange};
+use crate::raw::{ContentForm, Document};
 
 /// The reason why a document was not written.
 #[derive(Debug)]
-pub(super) enum WriteFailure {
+pub(crate) enum WriteFailure {
     /// The document itself is invalid. Other documents can still be written.
     Rejected(String),
     /// The piece changed after it was read.
@@ -22,9 +22,12 @@ pub(super) enum WriteFailure {
 
 /// The result of importing one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ImportOutcome {
+pub enum ImportOutcome {
+    /// A new piece.
     Created,
+    /// A piece that was changed.
     Updated,
+    /// A piece that equals the source.
     Unchanged,
     /// The source and the piece were both changed since the last import.
     Conflict,
@@ -34,30 +37,30 @@ pub(super) enum ImportOutcome {
 
 /// An existing piece.
 #[derive(Debug)]
-pub(super) struct KnownPiece {
-    pub(super) id: ContentPieceId,
+pub(crate) struct KnownPiece {
+    pub(crate) id: ContentPieceId,
     /// The name of the source that it was imported from.
-    pub(super) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// The sources that earlier imports recorded, by variant.
-    pub(super) sources: Vec<(Option<VariantKey>, ImportSource)>,
+    pub(crate) sources: Vec<(Option<VariantKey>, ImportSource)>,
 }
 
 /// The current state of a piece, or of a piece in a variant.
 #[derive(Debug)]
-pub(super) struct CurrentPiece {
+pub(crate) struct CurrentPiece {
     /// The hash of the fields that an import writes.
-    pub(super) hash: SourceHash,
-    pub(super) cover_width: Option<String>,
+    pub(crate) hash: SourceHash,
+    pub(crate) cover_width: Option<String>,
     /// An opaque version that differs after each change.
-    pub(super) version: String,
-    pub(super) publication: PiecePublication,
+    pub(crate) version: String,
+    pub(crate) publication: PiecePublication,
     /// In a variant: true if all fields that an import writes equal those of the piece itself.
-    pub(super) equals_piece: bool,
+    pub(crate) equals_piece: bool,
 }
 
 /// The action for a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Task {
+pub(crate) enum Task {
     /// Creates a piece in this group, by these members.
     Create { group: ContentGroupId, members: Vec<WorkspaceMemberId> },
     /// Updates a piece if it still has this version.
@@ -71,42 +74,42 @@ pub(super) enum Task {
 
 /// A document with its resolved references.
 #[derive(Debug, Clone)]
-pub(super) struct PreparedDocument {
-    pub(super) document: Document,
-    pub(super) task: Task,
-    pub(super) publication: PublicationChange,
-    pub(super) variant: Option<VariantKey>,
+pub(crate) struct PreparedDocument {
+    pub(crate) document: Document,
+    pub(crate) task: Task,
+    pub(crate) publication: PublicationChange,
+    pub(crate) variant: Option<VariantKey>,
     /// Its own tags, and the tags that every piece gets.
-    pub(super) labels: Vec<TagLabel>,
-    pub(super) source: ImportSource,
+    pub(crate) labels: Vec<TagLabel>,
+    pub(crate) source: ImportSource,
     /// The source to note before the update of a published piece, so that the next import completes
     /// an interrupted publication. A destination with transactions needs none.
-    pub(super) pending: Option<ImportSource>,
+    pub(crate) pending: Option<ImportSource>,
 }
 
 impl PreparedDocument {
     /// Returns true if only the publication of the piece ends.
-    pub(super) fn is_withdrawn(&self) -> bool {
+    pub(crate) fn is_withdrawn(&self) -> bool {
         matches!(self.task, Task::Withdraw { .. })
     }
 }
 
 /// The result of writing a document.
 #[derive(Debug)]
-pub(super) struct WriteResult {
+pub(crate) struct WriteResult {
     /// The piece that was created or updated.
-    pub(super) id: Option<ContentPieceId>,
-    pub(super) outcome: ImportOutcome,
+    pub(crate) id: Option<ContentPieceId>,
+    pub(crate) outcome: ImportOutcome,
 }
 
 impl WriteResult {
-    pub(super) fn rejected(problem: String) -> Self {
+    pub(crate) fn rejected(problem: String) -> Self {
         Self { id: None, outcome: ImportOutcome::Rejected(problem) }
     }
 }
 
 /// The operations of an import on its destination.
-pub(super) trait Destination {
+pub(crate) trait Destination {
     /// The best number of documents in a batch.
     const BATCH: usize;
 
@@ -148,7 +151,4 @@ pub(super) trait Destination {
     /// Writes documents. Returns their results in the same order.
     async fn write(&mut self, documents: Vec<PreparedDocument>)
     -> anyhow::Result<Vec<WriteResult>>;
-
-    /// Closes the destination.
-    async fn close(self);
 }

@@ -9,9 +9,9 @@ use html5ever::tokenizer::{
 };
 use serde_json::{Map, Value};
 
-use super::findings::Finding;
-use super::markdown::parts;
-use super::raw::{RawPiece, SourceBody};
+use crate::findings::Finding;
+use crate::markdown::parts;
+use crate::raw::{RawPiece, SourceBody};
 
 /// The metadata and candidate texts of a page.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ struct PagePart {
 }
 
 /// Parses a file into its piece's fields.
-pub(super) fn raw(name: &str, html: &str) -> RawPiece {
+pub(crate) fn raw(name: &str, html: &str) -> RawPiece {
     let mut page = read(html);
     let (folders, stem) = parts(name);
     let mut findings = Vec::new();
@@ -235,8 +235,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::FindingGroup;
-    use crate::import::raw::Document;
+    use crate::findings::FindingGroup;
+    use crate::raw::Document;
 
     #[test]
     fn html_metadata_becomes_piece_fields() {
@@ -253,10 +253,7 @@ mod tests {
         assert_eq!(page.tags, ["x", "y z"]);
         assert_eq!(page.canonical.as_deref(), Some("https://example.org/a"));
         let document = page
-            .into_document(
-                crate::import::raw::ContentForm::Json,
-                galley_domain::Timestamp::from_ms(0),
-            )
+            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
             .unwrap();
         assert_eq!(document.date.unwrap().to_string(), "2024-05-06T10:00:00.000Z");
         assert!(document.content.contains("\"Text <i> \""), "{}", document.content);
@@ -267,19 +264,13 @@ mod tests {
         };
         assert_eq!(assumed(&document), ["the <article> as the text"]);
         let fragment = raw("b.htm", "<p>Just <i>this</i>")
-            .into_document(
-                crate::import::raw::ContentForm::Json,
-                galley_domain::Timestamp::from_ms(0),
-            )
+            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
             .unwrap();
         assert!(
             fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the path"]
         );
         let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
-            .into_document(
-                crate::import::raw::ContentForm::Json,
-                galley_domain::Timestamp::from_ms(0),
-            )
+            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
             .unwrap();
         assert!(
             whole.content.contains("One") && !whole.content.contains("\"x\""),

@@ -1,0 +1,62 @@
+//! The access of imports, which change content, groups, tags, variants and publications together.
+
+use galley_api_types::problem::{Issue, Step};
+use galley_domain::permission::Resource;
+use galley_domain::revision::Origin;
+use galley_domain::{ContentGroupId, Permission};
+use galley_storage::{Database, Tx, content_groups};
+
+use crate::caller::Caller;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
+
+/// The permissions that an import needs.
+pub const PERMISSIONS: [Permission; 6] = [
+    Permission::write(Resource::ContentPieces),
+    Permission::write(Resource::ContentGroups),
+    Permission::write(Resource::Tags),
+    Permission::write(Resource::Variants),
+    Permission::write(Resource::Publishing),
+    // Authors in sources are found by the names and addresses of members.
+    Permission::read(Resource::WorkspaceMemberships),
+];
+
+/// The parts that an import works with.
+#[derive(Debug)]
+pub struct ImportAccess {
+    /// The database.
+    pub database: Database,
+    /// The source of time and randomness.
+    pub environment: Environment,
+    /// The author of the changes, and the workspace.
+    pub scope: Scope,
+}
+
+/// Returns the access of a caller who may change all content of the workspace. Rejects a group that
+/// does not exist.
+pub async fn authorize(caller: &Caller, group: ContentGroupId) -> Result<ImportAccess, Error> {
+    for permission in PERMISSIONS {
+        caller.require(permission)?;
+    }
+    let scope = Scope { origin: Origin::Import, ..caller.scope() };
+    scope.require_current_view()?;
+    if scope.content_groups.is_some() {
+        let detail = "the token is limited to some groups, and an import changes tags and variants";
+        return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
+    }
+    let workspace = scope.workspace;
+    let find =
+        async move |tx: &Tx<'_>| Ok(content_groups::existing(tx, workspace, &[group], None).await?);
+    if caller.read_current("imports.group", find).await?.is_empty() {
+        let path = vec![Step::Field("contentGroupId".to_owned())];
+        Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])?;
+    }
+    let service = caller.service();
+    Ok(ImportAccess {
+        database: service.database().clone(),
+        environment: service.environment().clone(),
+        scope,
+    })
+}

@@ -1,0 +1,55 @@
+//! An import of files that a request contains.
+
+use galley_api_types::import::NewImport;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::operations::imports;
+use galley_application::{Caller, Error};
+use galley_domain::Invalid;
+use galley_domain::import_source::SourcePath;
+use galley_storage::{Cause, Error as StorageError};
+
+use crate::{DatabaseDestination, ImportOptions, Report, check_languages, sources};
+
+/// Imports files with the permissions of the caller. An import that stops in the middle has kept its
+/// earlier batches, and a repeated request continues it.
+pub async fn import_files(
+    caller: &Caller,
+    new: NewImport,
+    files: Vec<(SourcePath, String)>,
+) -> Result<Report, Error> {
+    let languages = new.variants.map_or_else(Vec::new, |texts| texts.0);
+    let languages: Vec<_> = languages.iter().map(|key| key.as_str().to_owned()).collect();
+    if let Err(problem) = check_languages(&languages) {
+        let invalid = Invalid::new("invalid_string", problem);
+        let path = vec![Step::Field("variants".to_owned())];
+        Error::reject_issues(vec![Issue::new(path, &invalid)])?;
+    }
+    let access = imports::authorize(caller, new.content_group_id).await?;
+    let options = ImportOptions {
+        group: new.content_group_id,
+        groups: new.groups.unwrap_or(false),
+        labels: new.tags.map_or_else(Vec::new, |texts| texts.0),
+        no_drafts: !new.drafts.unwrap_or(true),
+        no_publish: !new.publish.unwrap_or(true),
+        overwrite: new.overwrite.unwrap_or(false),
+        dry_run: new.dry_run.unwrap_or(false),
+        lists_documents: true,
+        languages,
+    };
+    let files = files.into_iter().map(|(name, text)| (name.as_str().to_owned(), text));
+    let found = sources::named(files.collect(), &options.languages);
+    let place = DatabaseDestination::new(access.database, access.environment, access.scope, true);
+    let imported = crate::import_into(place, options, found, |_| {}).await;
+    let (mut report, done) = imported.map_err(into_error)?;
+    done.map_err(into_error)?;
+    report.sort();
+    Ok(report)
+}
+
+/// Returns the error of the store, or of an operation.
+fn into_error(error: anyhow::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(other) => StorageError::Engine(Cause::new(other)).into(),
+    }
+}

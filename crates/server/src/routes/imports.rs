@@ -1,0 +1,127 @@
+//! `/imports`
+
+use galley_api_types::import::{
+    ImportFile, ImportFindingBody, ImportReportBody, ImportedDocumentBody, NewImport,
+};
+use galley_api_types::problem::Step;
+use galley_api_types::request::{Fields, RequestBody};
+use galley_domain::import_source::SourcePath;
+use galley_import::{DocumentReport, FindingGroup, ImportOutcome, Report};
+
+use crate::extract::actor::WriteContentPieces;
+use crate::extract::body::JsonBody;
+use crate::extract::request;
+use crate::resources::overload;
+use crate::routes::prelude::*;
+
+/// The limit on the sources of a kind of findings.
+const SOURCES_MAX: usize = 100;
+
+/// Import files
+///
+/// Imports Markdown with front matter, HTML, and exports of WordPress (`.xml`) and Ghost (`.json`), as
+/// `galley import` does. A piece is identified by the name of its source, so a second import updates
+/// changed pieces and creates no duplicates. Each file that can't be imported is reported, and all
+/// others are imported. If the request is interrupted, a repeat continues it.
+///
+/// Requires the permissions `contentPieces:write`, `contentGroups:write`, `tags:write`,
+/// `variants:write`, `publishing:write` and `workspaceMemberships:read`, without a limit to groups.
+#[utoipa::path(
+    post, path = "/imports", operation_id = "importFiles",
+    request_body = NewImport,
+    responses(
+        (status = 200, body = ImportReportBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentPieces>,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    let size = body.bytes.len();
+    let (fields, parsed) = app.run_by_size(size, move || parse(body.fields)).await?;
+    let (new, files) = request::finish(actor.caller(), fields, parsed).await?;
+    let dry_run = new.dry_run.unwrap_or(false);
+    let _permit = app.import_permit().await;
+    let import = galley_import::import_files(actor.caller(), new, files);
+    let report = overload::uncounted(Box::pin(import)).await?;
+    Ok(response::ok(&body_of(&report, dry_run)))
+}
+
+type ParsedImport = (NewImport, Vec<(SourcePath, String)>);
+
+/// Parses the choices and each file. Issues of a file have its place in the list.
+fn parse(mut fields: Fields) -> (Fields, galley_api_types::request::Parsed<ParsedImport>) {
+    let parsed = NewImport::parse(&mut fields).and_then(|new| {
+        let mut files = Vec::with_capacity(new.files.0.len());
+        for (index, object) in new.files.0.iter().enumerate() {
+            let mut own = Fields::new(object.clone());
+            match ImportFile::parse(&mut own) {
+                Ok(file) if !own.has_issues() => files.push((file.name, file.content)),
+                _ => {
+                    let place = [Step::Field("files".to_owned()), Step::Item(index)];
+                    let (issues, _) = own.into_issues_and_references();
+                    fields.add_issues(issues.into_iter().map(|one| one.prefixed(&place)).collect());
+                }
+            }
+        }
+        if fields.has_issues() {
+            return Err(galley_api_types::request::IssueRecorded);
+        }
+        Ok((new, files))
+    });
+    (fields, parsed)
+}
+
+fn body_of(report: &Report, dry_run: bool) -> ImportReportBody<'_> {
+    ImportReportBody {
+        dry_run,
+        created: report.created,
+        updated: report.updated,
+        unchanged: report.unchanged,
+        published: report.published,
+        scheduled: report.scheduled,
+        unpublished: report.unpublished,
+        documents: report.documents.iter().map(document).collect(),
+        problems: &report.problems,
+        findings: report
+            .kinds
+            .iter()
+            .map(|kind| ImportFindingBody {
+                group: group_name(kind.group),
+                what: &kind.what,
+                count: kind.count,
+                sources: kind
+                    .places
+                    .iter()
+                    .map(|place| place.source.as_str())
+                    .take(SOURCES_MAX)
+                    .collect(),
+            })
+            .collect(),
+    }
+}
+
+fn document(report: &DocumentReport) -> ImportedDocumentBody<'_> {
+    let (outcome, problem) = match &report.outcome {
+        ImportOutcome::Created => ("created", None),
+        ImportOutcome::Updated => ("updated", None),
+        ImportOutcome::Unchanged => ("unchanged", None),
+        ImportOutcome::Conflict => ("conflict", None),
+        ImportOutcome::Rejected(problem) => ("rejected", Some(problem.as_str())),
+    };
+    ImportedDocumentBody { source: &report.source, outcome, problem }
+}
+
+fn group_name(group: FindingGroup) -> &'static str {
+    match group {
+        FindingGroup::LeftOut => "leftOut",
+        FindingGroup::Unpublished => "unpublished",
+        FindingGroup::Assumed => "assumed",
+        FindingGroup::Missing => "missing",
+        FindingGroup::Lost => "lost",
+        FindingGroup::Unresolved => "dangling",
+    }
+}
