@@ -111,9 +111,15 @@ pub const FINDING_GROUPS: [&str; 6] =
     ["leftOut", "unpublished", "assumed", "missing", "lost", "dangling"];
 
 fn outcome() -> utoipa::openapi::schema::Object {
-    utoipa::openapi::ObjectBuilder::new().enum_values(Some(OUTCOMES)).build()
+    text_of(&OUTCOMES)
 }
 
 fn group() -> utoipa::openapi::schema::Object {
-    utoipa::openapi::ObjectBuilder::new().enum_values(Some(FINDING_GROUPS)).build()
+    text_of(&FINDING_GROUPS)
+}
+
+fn text_of(values: &[&'static str]) -> utoipa::openapi::schema::Object {
+    let text = utoipa::openapi::schema::SchemaType::Type(utoipa::openapi::schema::Type::String);
+    let values = values.iter().copied();
+    utoipa::openapi::ObjectBuilder::new().schema_type(text).enum_values(Some(values)).build()
 }

@@ -1,7 +1,8 @@
 //! Writes pieces to the database directly, one transaction per batch.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use galley_api_types::content_group::NewContentGroup;
 use galley_api_types::variant::NewVariant;
@@ -26,7 +27,7 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::content_piece_filters::PieceFilters;
-use galley_storage::content_piece_list::{self, PieceListQuery, Position};
+use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::{
     self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members, ordering,
@@ -55,7 +56,14 @@ pub struct DatabaseDestination {
     scope: Scope,
     /// True if a server uses the database at the same time.
     is_served: bool,
+    /// Pieces of other imports before this id were among the known ones, or were found since.
+    looked_until: ContentPieceId,
+    /// The pieces that this import has created.
+    created: HashSet<ContentPieceId>,
 }
+
+/// The largest difference between the clocks of two importers.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 impl DatabaseDestination {
     /// Creates the destination of a workspace. The author of the changes is that of `scope`.
@@ -66,21 +74,42 @@ impl DatabaseDestination {
         scope: Scope,
         is_served: bool,
     ) -> Self {
-        Self { database, environment, scope, is_served }
+        let looked_until = now_id(&environment);
+        Self { database, environment, scope, is_served, looked_until, created: HashSet::new() }
     }
 
     async fn write_in_transaction(
-        &self,
+        &mut self,
         documents: Vec<PreparedDocument>,
     ) -> Result<Vec<WriteResult>, Error> {
         let batch = Batch {
             environment: self.environment.clone(),
             scope: self.scope.clone(),
             documents: Arc::new(documents),
+            looked_until: self.looked_until,
+            created: Arc::new(std::mem::take(&mut self.created)),
         };
+        let created = Arc::clone(&batch.created);
+        let looked_until = now_id(&self.environment);
+        let written = self.write_transaction(batch).await;
+        self.created = Arc::unwrap_or_clone(created);
+        if let Ok(written) = &written {
+            let is_new = |one: &&WriteResult| one.outcome == ImportOutcome::Created;
+            self.created.extend(written.iter().filter(is_new).filter_map(|one| one.id));
+            self.looked_until = looked_until;
+        }
+        written
+    }
+
+    async fn write_transaction(&self, batch: Batch) -> Result<Vec<WriteResult>, Error> {
         let write = async move |tx: &WriteTx<'_>| Box::pin(batch.write(tx)).await;
         self.database.write("import.batch", write).await
     }
+}
+
+/// Returns an id before those of pieces that any importer creates from now on.
+fn now_id(environment: &Environment) -> ContentPieceId {
+    ContentPieceId::new(environment.new_id()).earlier(CLOCK_TOLERANCE)
 }
 
 /// Maps a storage error to a broken import, and any other error to a rejected document.
@@ -240,7 +269,7 @@ impl Destination for DatabaseDestination {
 impl DatabaseDestination {
     /// Writes documents in one transaction, or each in its own if one of them is rejected.
     async fn write_batch(
-        &self,
+        &mut self,
         documents: Vec<PreparedDocument>,
     ) -> anyhow::Result<Vec<WriteResult>> {
         match self.write_in_transaction(documents.clone()).await.map_err(failure) {
@@ -340,16 +369,27 @@ struct Batch {
     environment: Environment,
     scope: Scope,
     documents: Arc<Vec<PreparedDocument>>,
+    looked_until: ContentPieceId,
+    created: Arc<HashSet<ContentPieceId>>,
 }
 
 impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
+        ordering::lock_imports(tx, self.scope.workspace).await?;
         // Publications take this lock before those of pieces.
         ordering::lock(tx, self.scope.workspace).await?;
+        let others = self.pieces_of_other_imports(tx).await?;
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
             let mut created = None;
             let written = match &one.task {
+                Task::Create { group, .. }
+                    if others.contains(&(*group, one.document.name.as_str().to_owned())) =>
+                {
+                    let problem = "another import has created the piece meanwhile: import again";
+                    done.push(WriteResult::rejected(problem.to_owned()));
+                    continue;
+                }
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let (environment, scope) = (&self.environment, &self.scope);
@@ -386,6 +426,35 @@ impl Batch {
             record_import(tx, &self.environment, &self.scope, created, updated);
         }
         Ok(done)
+    }
+
+    /// Returns the groups and source names of the pieces that other imports have created meanwhile.
+    /// Otherwise two imports of the same files would create each piece twice.
+    async fn pieces_of_other_imports(
+        &self,
+        tx: &WriteTx<'_>,
+    ) -> Result<HashSet<(ContentGroupId, String)>, Error> {
+        let creates = |one: &PreparedDocument| matches!(one.task, Task::Create { .. });
+        let mut found = HashSet::new();
+        if !self.documents.iter().any(creates) {
+            return Ok(found);
+        }
+        let mut after = self.looked_until;
+        loop {
+            let query = PieceListQuery {
+                sort: Sort { key: SortKey::CreatedAt, descending: false },
+                after: Some(Position::Id(after.to_string())),
+                limit: PAGE_SIZE,
+                ..PieceListQuery::default()
+            };
+            let page = content_piece_list::list(tx, self.scope.workspace, &query).await?;
+            let Some((last, _)) = page.last() else { return Ok(found) };
+            after = last.id;
+            let others = page.into_iter().filter(|(piece, _)| !self.created.contains(&piece.id));
+            found.extend(others.filter_map(|(piece, _)| {
+                Some((piece.content_group_id, piece.fields.filename?.as_str().to_owned()))
+            }));
+        }
     }
 
     /// Returns the ids of the document's tags. Creates missing ones.

@@ -1,13 +1,14 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 23] = [
+pub(super) const TAGS: [(&str, &str, &str); 24] = [
     (
         "content-pieces",
         "Content pieces",
         "Articles, posts and other content, with metadata and variants.",
     ),
     ("content-groups", "Content groups", "The tree of groups that hold pieces."),
+    ("imports", "Imports", "Markdown, HTML, and exports of other systems as pieces."),
     ("tags", "Tags", "Labels with a color for pieces."),
     ("variants", "Variants", "Alternative versions of pieces, such as languages."),
     ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),

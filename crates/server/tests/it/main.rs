@@ -33,6 +33,7 @@ mod event_feed;
 mod event_tickets;
 mod idempotency;
 mod import_sources;
+mod imports;
 mod invites;
 mod matrix;
 mod members;

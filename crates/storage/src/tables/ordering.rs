@@ -48,6 +48,12 @@ pub async fn lock_exclusively(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Resul
     advisory_lock(tx, "pg_advisory_xact_lock", workspace, 0).await
 }
 
+/// Blocks the batches of other imports in the workspace until the transaction ends. Called before
+/// all other locks.
+pub async fn lock_imports(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    advisory_lock(tx, "pg_advisory_xact_lock", workspace, 2).await
+}
+
 /// Blocks the checks of unique slugs in the workspace until the transaction ends. Called after the
 /// lock of [`lock`], and after rows of pieces are locked.
 pub(super) async fn lock_slugs(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {

@@ -21,6 +21,7 @@ const ACTIONS: &str = "
     POST   /content-pieces/preview       contentPiece.preview
     POST   /content-pieces/undelete      contentPiece.undelete
     PUT    /content-pieces/sources       workspace.import
+    POST   /imports                      workspace.import
     PUT    /content-groups               contentGroup.update
     POST   /content-groups               contentGroup.create
     DELETE /content-groups               contentGroup.delete

@@ -35,6 +35,7 @@ const ROWS: &str = "
     POST   /content-pieces/undelete              contentPieces:write        204 204 404 204 404
     GET    /content-pieces/sources               contentPieces:read         200 200 200 200 200
     PUT    /content-pieces/sources               contentPieces:write        204 204 400 204 400
+    POST   /imports                              contentPieces:write        200 403 403 200 400
     GET    /content-groups                       contentGroups:read         200 200 404 200 404
     PUT    /content-groups                       contentGroups:write        204 204 404 204 404
     POST   /content-groups                       contentGroups:write        201 201 400 201 400

@@ -124,6 +124,10 @@ fn bodies(service: &Service, route: &str, name: &str) -> Option<Bodies> {
         "/content-pieces" => (piece, json!({"title": "changed"})),
         "/content-pieces/batch" => (json!({"pieces": [piece]}), Value::Null),
         "/content-pieces/convert" => (json!({"content": "<p>x</p>"}), Value::Null),
+        "/imports" => {
+            let files = json!([{"name": format!("{name}.md"), "content": "Text"}]);
+            (json!({"contentGroupId": group, "files": files}), Value::Null)
+        }
         "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
         "/tags" => (json!({"label": name}), json!({"label": "changed"})),
         "/variants" => (json!({"key": name, "label": name}), json!({"label": "changed"})),
