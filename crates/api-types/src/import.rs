@@ -28,7 +28,7 @@ body! {
         /// Create groups from the folders in the names of the files. By default false.
         groups: optional bool = false,
         /// The labels of tags for every piece. Missing tags are created.
-        tags: optional Texts<TagLabel> = ["News"],
+        tag_labels: optional Texts<TagLabel> = ["News"],
         /// The languages of the files. The first is that of the pieces, and the others are variants.
         variants: optional Texts<VariantKey> = ["en", "de"],
         /// Import drafts and other unpublished sources. By default true.

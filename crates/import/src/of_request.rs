@@ -4,8 +4,9 @@ use galley_api_types::import::NewImport;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::imports;
 use galley_application::{Caller, Error};
-use galley_domain::Invalid;
 use galley_domain::import_source::SourcePath;
+use galley_domain::permission::Resource;
+use galley_domain::{Invalid, Permission};
 use galley_storage::{Cause, Error as StorageError};
 
 use crate::{DatabaseDestination, ImportOptions, Report, check_languages, sources};
@@ -24,13 +25,22 @@ pub async fn import_files(
         let path = vec![Step::Field("variants".to_owned())];
         Error::reject_issues(vec![Issue::new(path, &invalid)])?;
     }
-    let access = imports::authorize(caller, new.content_group_id).await?;
+    let publishes = new.publish.unwrap_or(true);
+    let groups = new.groups.unwrap_or(false);
+    let needed = [
+        (groups, Resource::ContentGroups),
+        (!languages.is_empty(), Resource::Variants),
+        (publishes, Resource::Publishing),
+    ];
+    let needed = needed.into_iter().filter(|(is_needed, _)| *is_needed);
+    let needed: Vec<_> = needed.map(|(_, resource)| Permission::write(resource)).collect();
+    let access = imports::authorize(caller, new.content_group_id, &needed).await?;
     let options = ImportOptions {
         group: new.content_group_id,
-        groups: new.groups.unwrap_or(false),
-        labels: new.tags.map_or_else(Vec::new, |texts| texts.0),
+        groups,
+        labels: new.tag_labels.map_or_else(Vec::new, |texts| texts.0),
         no_drafts: !new.drafts.unwrap_or(true),
-        no_publish: !new.publish.unwrap_or(true),
+        no_publish: !publishes,
         overwrite: new.overwrite.unwrap_or(false),
         dry_run: new.dry_run.unwrap_or(false),
         lists_documents: true,

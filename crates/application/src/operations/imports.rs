@@ -12,13 +12,10 @@ use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
-/// The permissions that an import needs.
-pub const PERMISSIONS: [Permission; 6] = [
+/// The permissions that every import needs.
+const PERMISSIONS: [Permission; 3] = [
     Permission::write(Resource::ContentPieces),
-    Permission::write(Resource::ContentGroups),
     Permission::write(Resource::Tags),
-    Permission::write(Resource::Variants),
-    Permission::write(Resource::Publishing),
     // Authors in sources are found by the names and addresses of members.
     Permission::read(Resource::WorkspaceMemberships),
 ];
@@ -34,16 +31,20 @@ pub struct ImportAccess {
     pub scope: Scope,
 }
 
-/// Returns the access of a caller who may change all content of the workspace. Rejects a group that
-/// does not exist.
-pub async fn authorize(caller: &Caller, group: ContentGroupId) -> Result<ImportAccess, Error> {
-    for permission in PERMISSIONS {
+/// Returns the access of a caller who may change all content of the workspace, and has `further`
+/// permissions. Rejects a group that does not exist.
+pub async fn authorize(
+    caller: &Caller,
+    group: ContentGroupId,
+    further: &[Permission],
+) -> Result<ImportAccess, Error> {
+    for permission in PERMISSIONS.into_iter().chain(further.iter().copied()) {
         caller.require(permission)?;
     }
     let scope = Scope { origin: Origin::Import, ..caller.scope() };
     scope.require_current_view()?;
     if scope.content_groups.is_some() {
-        let detail = "the token is limited to some groups, and an import changes tags and variants";
+        let detail = "the token is limited to some groups, and an import creates tags for all";
         return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
     }
     let workspace = scope.workspace;

@@ -26,7 +26,7 @@ pub(crate) async fn run(
         return bundle::restore(settings, arguments, bundle).await;
     }
     let checked = galley_import::check_languages(&arguments.variants);
-    checked.map_err(|problem| anyhow::anyhow!("--variants {problem}"))?;
+    checked.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
     if let Some(path) = &arguments.report {

@@ -24,8 +24,9 @@ const SOURCES_MAX: usize = 100;
 /// changed pieces and creates no duplicates. Each file that can't be imported is reported, and all
 /// others are imported. If the request is interrupted, a repeat continues it.
 ///
-/// Requires the permissions `contentPieces:write`, `contentGroups:write`, `tags:write`,
-/// `variants:write`, `publishing:write` and `workspaceMemberships:read`, without a limit to groups.
+/// Besides, the token needs `tags:write` and `workspaceMemberships:read`, `publishing:write` unless
+/// `publish` is false, `contentGroups:write` with `groups`, and `variants:write` with `variants`. It
+/// must not be limited to groups.
 #[utoipa::path(
     post, path = "/imports", operation_id = "importFiles",
     request_body = NewImport,

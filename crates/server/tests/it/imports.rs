@@ -82,7 +82,7 @@ async fn the_choices_of_an_import_apply(store: TestStore) {
         ("en/b.md", draft),
         ("image.png", "x"),
     ];
-    let options = json!({"groups": true, "tags": ["Imported"], "variants": ["en", "de"],
+    let options = json!({"groups": true, "tagLabels": ["Imported"], "variants": ["en", "de"],
         "drafts": false, "publish": false});
     let report = import(&service, &files, options).await;
     assert_eq!(counts(&report), [1, 1, 0, 0], "{report}");
@@ -160,7 +160,8 @@ async fn an_import_needs_all_permissions_and_no_limit(store: TestStore) {
         "publishing:write",
         "workspaceMemberships:read",
     ];
-    let body = request(&service, &[("a.md", "Text")], json!({}));
+    let all_of = json!({"groups": true, "variants": ["en"]});
+    let body = request(&service, &[("a.md", "Text")], all_of);
     let send =
         async |token: &str| service.send_as(token, Method::POST, "/imports", Some(&body)).await;
     for missing in all {
@@ -174,4 +175,10 @@ async fn an_import_needs_all_permissions_and_no_limit(store: TestStore) {
     let token = service.token(&all.join(" "), None).await;
     assert_eq!(send(&token).await.status, 200);
     assert_eq!(pieces(&service).await.len(), 1);
+    // Plain drafts need less.
+    let some =
+        service.token("contentPieces:write tags:write workspaceMemberships:read", None).await;
+    let drafts = request(&service, &[("b.md", "Text")], json!({"publish": false}));
+    let response = service.send_as(&some, Method::POST, "/imports", Some(&drafts)).await;
+    assert_eq!(response.status, 200);
 }

@@ -208,8 +208,8 @@ const OTHERS: &str = r#"
         {"contentGroupId":"$group","files":[1]} -> files[0]
         {"contentGroupId":"$group","files":[{"name":"a/../b.md"}]} -> files[0].name files[0].content
         {"contentGroupId":"$group","files":[{"name":"/a.md","content":"x"}]} -> files[0].name
-        {"contentGroupId":"cg_1","files":[{"name":"a.md","content":"x"}]} -> contentGroupId
-        {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"tags":[1],"variants":["x y"]} -> tags[0] variants[0]
+        {"contentGroupId":"cg_1","files":[{"name":"a.md","content":"x"}]} -> 400 unknown_reference contentGroupId
+        {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"tagLabels":[1],"variants":["x y"]} -> tagLabels[0] variants[0]
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"variants":["de","DE"]} -> variants
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"dryRun":1,"groups":"x"} -> groups dryRun
     PUT /content-pieces/sources

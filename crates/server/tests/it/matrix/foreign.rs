@@ -22,6 +22,7 @@ use crate::text_requests::{Placeholders, parse};
 const REQUESTS: &str = r#"
 PUT /content-pieces/sources {"sources":[{"contentPieceId":"$piece",$hashes,"variant":null}]}
 PUT /content-pieces/sources {"sources":[{"contentPieceId":"$changed",$hashes,"variant":"$variant"}]}
+POST /imports {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}]}
 POST /content-pieces/batch {"pieces":[{$first},{$second,"contentGroupId":"$group"}]}
 POST /content-pieces/batch {"pieces":[{$first},{$second,"tags":["$tag"]}]}
 POST /content-pieces/batch {"pieces":[{$first},{$second,"tags":[{"id":"$tag",$shown}]}]}

@@ -126,7 +126,7 @@ fn bodies(service: &Service, route: &str, name: &str) -> Option<Bodies> {
         "/content-pieces/convert" => (json!({"content": "<p>x</p>"}), Value::Null),
         "/imports" => {
             let files = json!([{"name": format!("{name}.md"), "content": "Text"}]);
-            (json!({"contentGroupId": group, "files": files}), Value::Null)
+            (json!({"contentGroupId": group, "files": files, "publish": false}), Value::Null)
         }
         "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
         "/tags" => (json!({"label": name}), json!({"label": "changed"})),
