@@ -1,7 +1,7 @@
 /** The address of the page, and navigation without loading another one. */
 
 /** The pages besides lists and pieces. */
-export const PAGES = ["members", "roles", "tags", "variants", "webhooks", "tokens", "activity", "trash", "settings", "account"] as const;
+export const PAGES = ["members", "roles", "tags", "variants", "webhooks", "tokens", "activity", "import", "trash", "settings", "account"] as const;
 
 /** The parameters that a list keeps while a piece is open beside it. */
 const LIST_PARAMETERS = ["view", "sort", "subtree", "tag", "member"];

@@ -134,3 +134,9 @@ async fn saved_words_survive_kills_cuts_crashes_and_second_tabs(store: TestStore
         "0 lost",
     );
 }
+
+#[on_both_engines]
+async fn dropped_files_are_compared_imported_and_imported_again(store: TestStore) {
+    let program = Program::serve(&store, 0);
+    run_script(&store, &program, "imports.mjs", 1).await;
+}

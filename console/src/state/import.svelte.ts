@@ -1,0 +1,246 @@
+/** An import of files: it is read and compared first, and continues while other pages are shown. */
+import { client, received } from "../api/client";
+import { t } from "../i18n";
+import { queryClient } from "./queries";
+
+export interface ImportDocument {
+  source: string;
+  outcome: "created" | "updated" | "unchanged" | "conflict" | "rejected";
+  problem: string | null;
+}
+
+export interface ImportFinding {
+  group: string;
+  what: string;
+  count: number;
+  sources: string[];
+}
+
+export interface ImportReport {
+  created: number;
+  updated: number;
+  unchanged: number;
+  published: number;
+  scheduled: number;
+  unpublished: number;
+  documents: ImportDocument[];
+  problems: string[];
+  findings: ImportFinding[];
+}
+
+export interface ImportChoices {
+  contentGroupId: string;
+  groups: boolean;
+  tagLabels: string[];
+  variants: string[];
+  drafts: boolean;
+  publish: boolean;
+  overwrite: boolean;
+}
+
+interface SourceFile {
+  name: string;
+  text: string;
+}
+
+/** The limits of a request: files, and characters of their texts. The body of a request has at most
+ * 8 MiB, and some characters take several bytes. */
+const BATCH_FILES = 100;
+const BATCH_SIZE = 2_000_000;
+const FILE_SIZE_MAX = 7_000_000;
+
+const DOCUMENT = /\.(md|markdown|mdx|html?|xhtml|xml|json)$/i;
+
+/** Returns the name of a file without its language, which is a folder or a suffix. */
+function withoutLanguage(name: string, languages: string[]): string {
+  const isLanguage = (part: string | undefined) => languages.some((one) => one.toLowerCase() === part?.toLowerCase());
+  const [folder, ...rest] = name.split("/");
+  if (rest.length > 0 && isLanguage(folder)) return rest.join("/");
+  const suffix = /^(.*)\.([^./]+)(\.[^./]+)$/.exec(name);
+  return suffix !== null && isLanguage(suffix[2]) ? `${suffix[1]}${suffix[3]}` : name;
+}
+
+/** Returns batches of files. The languages of a piece stay together. */
+function batches(files: SourceFile[], languages: string[]): SourceFile[][] {
+  const pieces = new Map<string, SourceFile[]>();
+  for (const file of files) {
+    const name = withoutLanguage(file.name, languages);
+    pieces.set(name, [...(pieces.get(name) ?? []), file]);
+  }
+  const all: SourceFile[][] = [];
+  let size = Infinity;
+  for (const piece of pieces.values()) {
+    const own = piece.reduce((sum, file) => sum + file.text.length, 0);
+    const last = all.at(-1);
+    if (last === undefined || last.length + piece.length > BATCH_FILES || size + own > BATCH_SIZE) {
+      all.push(piece);
+      size = own;
+    } else {
+      last.push(...piece);
+      size += own;
+    }
+  }
+  return all;
+}
+
+const EMPTY: ImportReport = {
+  created: 0,
+  updated: 0,
+  unchanged: 0,
+  published: 0,
+  scheduled: 0,
+  unpublished: 0,
+  documents: [],
+  problems: [],
+  findings: [],
+};
+
+function merged(one: ImportReport, other: ImportReport): ImportReport {
+  const findings = new Map(one.findings.map((finding) => [`${finding.group} ${finding.what}`, finding]));
+  for (const finding of other.findings) {
+    const key = `${finding.group} ${finding.what}`;
+    const known = findings.get(key);
+    findings.set(key, known === undefined ? finding : { ...known, count: known.count + finding.count, sources: [...known.sources, ...finding.sources] });
+  }
+  const sum = (name: "created" | "updated" | "unchanged" | "published" | "scheduled" | "unpublished") => one[name] + other[name];
+  return {
+    created: sum("created"),
+    updated: sum("updated"),
+    unchanged: sum("unchanged"),
+    published: sum("published"),
+    scheduled: sum("scheduled"),
+    unpublished: sum("unpublished"),
+    documents: [...one.documents, ...other.documents],
+    problems: [...one.problems, ...other.problems],
+    findings: [...findings.values()],
+  };
+}
+
+class Import {
+  workspace = $state("");
+  /** `ready`: compared, and nothing is written yet. */
+  phase = $state<"idle" | "reading" | "comparing" | "ready" | "importing" | "done">("idle");
+  done = $state(0);
+  total = $state(0);
+  report = $state.raw<ImportReport>(EMPTY);
+  error = $state.raw<unknown>(null);
+  #files: SourceFile[] = [];
+  #skipped: string[] = [];
+  /** The choices of the last comparison. */
+  choices = $state.raw<ImportChoices | null>(null);
+  #isStopped = false;
+
+  get isRunning(): boolean {
+    return ["reading", "comparing", "importing"].includes(this.phase);
+  }
+
+  /** Reads files, and compares them with the pieces. */
+  async read(workspace: string, files: { name: string; file: File }[], choices: ImportChoices): Promise<void> {
+    if (this.isRunning) return;
+    this.workspace = workspace;
+    this.phase = "reading";
+    this.error = null;
+    this.report = EMPTY;
+    this.total = files.length;
+    this.done = 0;
+    this.#files = [];
+    this.#skipped = [];
+    for (const { name, file } of files) {
+      if (file.size > FILE_SIZE_MAX && DOCUMENT.test(name)) this.#skipped.push(t.importTooLarge(name));
+      // The content of other files is of no use. The report counts them.
+      else this.#files.push({ name, text: DOCUMENT.test(name) ? await file.text() : "" });
+      this.done += 1;
+    }
+    await this.compare(choices);
+  }
+
+  /** Compares the files once more, with other choices. */
+  async compare(choices: ImportChoices): Promise<void> {
+    this.choices = choices;
+    this.phase = "comparing";
+    if (await this.#run(choices, true)) this.phase = "ready";
+  }
+
+  /** Imports the files. A repeat continues an import that has failed. */
+  async start(): Promise<void> {
+    if (this.isRunning || this.choices === null) return;
+    this.phase = "importing";
+    if (await this.#run(this.choices, false)) this.phase = "done";
+    await queryClient.invalidateQueries({ queryKey: [this.workspace] });
+  }
+
+  /** Ends an import after the present request. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  reset(): void {
+    this.phase = "idle";
+    this.error = null;
+    this.report = EMPTY;
+    this.#files = [];
+  }
+
+  async #run(choices: ImportChoices, dryRun: boolean): Promise<boolean> {
+    this.error = null;
+    this.report = { ...EMPTY, problems: this.#skipped };
+    this.done = 0;
+    this.total = this.#files.length;
+    this.#isStopped = false;
+    const { variants, ...others } = choices;
+    for (const batch of batches(this.#files, variants)) {
+      if (this.#isStopped) {
+        this.phase = "ready";
+        return false;
+      }
+      const files = batch.map(({ name, text }) => ({ name, content: text }));
+      const body = { ...others, ...(variants.length === 0 ? {} : { variants }), files, dryRun };
+      const headers = { "Galley-Workspace": this.workspace };
+      try {
+        // An import takes longer than other requests.
+        const signal = AbortSignal.timeout(10 * 60_000);
+        const { data } = await received(client.POST("/imports", { body, headers, fetch: (request: Request) => fetch(request, { signal }) } as never));
+        this.report = merged(this.report, data as unknown as ImportReport);
+      } catch (error) {
+        this.error = error;
+        this.phase = "ready";
+        return false;
+      }
+      this.done += batch.length;
+    }
+    return true;
+  }
+}
+
+export const importJob = new Import();
+
+/** Returns the files of a drop, also of folders in it, each with its path. */
+export async function droppedFiles(items: DataTransferItemList): Promise<{ name: string; file: File }[]> {
+  // The entries are gone after the first wait.
+  const entries = [...items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  // A single folder is the root of the import, as for the command.
+  const isRoot = entries.length === 1 && entries[0]?.isDirectory === true;
+  const found: { name: string; file: File }[] = [];
+  const walk = async (entry: FileSystemEntry, path: string): Promise<void> => {
+    if (entry.name.startsWith(".")) return;
+    if (entry.isFile) {
+      const file = await new Promise<File>((done, failed) => (entry as FileSystemFileEntry).file(done, failed));
+      found.push({ name: `${path}${entry.name}`, file });
+      return;
+    }
+    const reader = (entry as FileSystemDirectoryEntry).createReader();
+    for (;;) {
+      const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
+      if (some.length === 0) return;
+      for (const one of some) await walk(one, isRoot && entry === entries[0] ? path : `${path}${entry.name}/`);
+    }
+  };
+  for (const entry of entries) await walk(entry, "");
+  return found;
+}
+
+/** Returns the files of an input, without the name of the chosen folder and hidden ones. */
+export function chosenFiles(list: FileList): { name: string; file: File }[] {
+  const all = [...list].map((file) => ({ name: file.webkitRelativePath.split("/").slice(1).join("/") || file.name, file }));
+  return all.filter(({ name }) => !name.split("/").some((part) => part.startsWith(".")));
+}

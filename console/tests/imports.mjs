@@ -1,0 +1,91 @@
+// Files are dropped, compared, imported, and imported again.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { accessible, api, open, phone, run, signIn } from "./harness.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "galley-import-"));
+mkdirSync(join(folder, "news"));
+mkdirSync(join(folder, ".git"));
+const write = (name, text) => writeFileSync(join(folder, name), text);
+write("harbour.md", "---\ntitle: The harbour\ntags: [News]\n---\n\nText with **bold** and <video src=x></video>.\n");
+write("news/ferry.md", "---\ntitle: The ferry\ndraft: true\n---\n\nIt never came.\n");
+write("news/ferry.de.md", "---\ntitle: Die Fähre\n---\n\nSie kam nie.\n");
+write("broken.md", "---\ntitle: [\n---\n");
+write("photo.png", "x");
+write(".git/config.md", "not a document");
+for (let number = 0; number < 120; number += 1) write(`post-${number}.md`, `# Post ${number}\n\nText.\n`);
+
+await run(async (browser) => {
+  const page = await open(browser);
+  await signIn(page);
+  await page.getByRole("link", { name: "Import files" }).click();
+  await page.getByRole("heading", { level: 1, name: "Import" }).waitFor();
+  const count = (outcome) => page.getByRole("button", { name: new RegExp(`^${outcome}: `) });
+  const all = async () => Number((await fetchTotal()) ?? 0);
+  const fetchTotal = async () => {
+    let found = 0;
+    for (let number = 1; ; number += 1) {
+      const list = await api("GET", `/content-pieces/list?perPage=100&page=${number}`);
+      found += list.length;
+      if (list.length < 100) return found;
+    }
+  };
+
+  // A folder is compared, and nothing is changed.
+  await page.getByLabel("Create groups from folders").check();
+  await page.getByLabel("Languages").fill("en, de");
+  await page.getByLabel("Tags for all").fill("Imported");
+  await page.getByLabel("Choose a folder").setInputFiles(folder);
+  await page.getByText("Nothing is changed yet.", { exact: true }).waitFor();
+  assert.equal(await count("new").innerText(), "new: 122");
+  assert.equal(await count("changed").innerText(), "changed: 1");
+  await page.getByText(/broken\.md:2: /).waitFor();
+  await page.getByText(/Left out: 1 × \*\.png files/).waitFor();
+  await page.getByText(/Lost: 1 × <video>/).waitFor();
+  await accessible(page, "the plan of an import");
+  await page.setViewportSize(phone);
+  await accessible(page, "the plan of an import on a phone");
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= phone.width);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  assert.equal(await all(), 0);
+
+  // The import goes on while another page is shown.
+  await page.getByRole("button", { name: "Import 123 pieces" }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Tags" }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Import", exact: true }).click();
+  await page.getByText("122 created, 1 updated").waitFor();
+  await accessible(page, "the report of an import");
+  assert.equal(await all(), 122);
+  const [ferry] = await api("GET", "/content-pieces/list?slug=ferry");
+  assert.deepEqual([ferry.title, ferry.publication.state, ferry.variants, ferry.tags.map((tag) => tag.label)], ["The ferry", "draft", ["de"], ["Imported"]]);
+  const [harbour] = await api("GET", "/content-pieces/list?slug=harbour");
+  assert.equal(harbour.publication.state, "published");
+  assert.deepEqual(harbour.tags.map((tag) => tag.label).sort(), ["Imported", "News"]);
+
+  // A second import, dropped as files, changes only what has changed. An edited piece stays.
+  await api("PUT", "/content-pieces", { id: harbour.id, title: "Edited" });
+  write("harbour.md", "---\ntitle: Changed at the source\n---\n\nText.\n");
+  write("post-1.md", "# Post 1\n\nMore text.\n");
+  const box = await page.locator(".drop").boundingBox();
+  const inspector = await page.context().newCDPSession(page);
+  const data = { items: [], files: ["harbour.md", "post-1.md", "post-2.md"].map((name) => join(folder, name)), dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) {
+    await inspector.send("Input.dispatchDragEvent", { type, x: box.x + 40, y: box.y + 20, data });
+  }
+  await page.getByText("Nothing is changed yet.", { exact: true }).waitFor();
+  assert.equal(await count("changed").innerText(), "changed: 1");
+  assert.equal(await count("unchanged").innerText(), "unchanged: 1");
+  await count("edited on both sides").click();
+  assert.equal(await page.getByRole("row").count(), 2);
+  await page.getByRole("button", { name: "Import 1 piece" }).click();
+  await page.getByText("0 created, 1 updated").waitFor();
+  assert.equal((await api("GET", `/content-pieces?id=${harbour.id}`)).title, "Edited");
+
+  // The choice to overwrite compares once more.
+  await page.getByLabel(/Overwrite pieces/).check();
+  await page.getByRole("button", { name: "Import 1 piece" }).click();
+  await page.getByText("0 created, 1 updated").waitFor();
+  assert.equal((await api("GET", `/content-pieces?id=${harbour.id}`)).title, "Changed at the source");
+});
