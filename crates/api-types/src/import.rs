@@ -12,7 +12,8 @@ use crate::request::{Objects, Texts, body};
 body! {
     /// A file to import.
     new ImportFile {
-        /// The path of the file, with `/` between its parts. It identifies the piece in later imports.
+        /// The path of the file, with `/` between its parts. It identifies the piece in later
+        /// imports.
         name: required SourcePath = "posts/hello.md",
         /// The text of the file: Markdown, HTML, or an export of WordPress or Ghost.
         content: required String = "# Hello",
@@ -29,7 +30,8 @@ body! {
         groups: optional bool = false,
         /// The labels of tags for every piece. Missing tags are created.
         tag_labels: optional Texts<TagLabel> = ["News"],
-        /// The languages of the files. The first is that of the pieces, and the others are variants.
+        /// The languages of the files. The first is that of the pieces, and the others are
+        /// variants.
         variants: optional Texts<VariantKey> = ["en", "de"],
         /// Import drafts and other unpublished sources. By default true.
         drafts: optional bool = true,

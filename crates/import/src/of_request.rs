@@ -9,10 +9,13 @@ use galley_domain::permission::Resource;
 use galley_domain::{Invalid, Permission};
 use galley_storage::{Cause, Error as StorageError};
 
-use crate::{DatabaseDestination, ImportOptions, Report, check_languages, sources};
+use crate::database::DatabaseDestination;
+use crate::report::Report;
+use crate::run::{ImportOptions, check_languages, import_into};
+use crate::sources;
 
-/// Imports files with the permissions of the caller. An import that stops in the middle has kept its
-/// earlier batches, and a repeated request continues it.
+/// Imports files with the permissions of the caller. An import that stops in the middle has kept
+/// its earlier batches, and a repeated request continues it.
 pub async fn import_files(
     caller: &Caller,
     new: NewImport,
@@ -49,7 +52,7 @@ pub async fn import_files(
     let files = files.into_iter().map(|(name, text)| (name.as_str().to_owned(), text));
     let found = sources::named(files.collect(), &options.languages);
     let place = DatabaseDestination::new(access.database, access.environment, access.scope, true);
-    let imported = crate::import_into(place, options, found, |_| {}).await;
+    let imported = import_into(place, options, found, |_| {}).await;
     let (mut report, done) = imported.map_err(into_error)?;
     done.map_err(into_error)?;
     report.sort();

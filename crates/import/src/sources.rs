@@ -113,8 +113,8 @@ pub fn find(
     Ok(found)
 }
 
-/// Returns the sources of texts that were sent with their names: paths below a folder. The extension
-/// and the beginning of each decide on its format.
+/// Returns the sources of texts that were sent with their names: paths below a folder. The
+/// extension and the beginning of each decide on its format.
 pub fn named(files: Vec<(String, String)>, languages: &[String]) -> FoundSources {
     let mut found = FoundSources::default();
     for (name, text) in files {

@@ -25,8 +25,8 @@ struct JsonReport<'a> {
     findings: &'a [FindingKind],
 }
 
-/// Prints the results and the findings by kind, each with its first source. Returns exit status 1 if
-/// there are problems.
+/// Prints the results and the findings by kind, each with its first source. Returns exit status 1
+/// if there are problems.
 pub(super) fn print(report: &mut Report, dry_run: bool) -> ExitCode {
     report.sort();
     let Report { created, updated, unchanged, published, scheduled, unpublished, .. } = *report;

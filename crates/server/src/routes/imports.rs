@@ -19,14 +19,14 @@ const SOURCES_MAX: usize = 100;
 
 /// Import files
 ///
-/// Imports Markdown with front matter, HTML, and exports of WordPress (`.xml`) and Ghost (`.json`), as
-/// `galley import` does. A piece is identified by the name of its source, so a second import updates
-/// changed pieces and creates no duplicates. Each file that can't be imported is reported, and all
-/// others are imported. If the request is interrupted, a repeat continues it.
+/// Imports Markdown with front matter, HTML, and exports of WordPress (`.xml`) and Ghost
+/// (`.json`), as `galley import` does. A piece is identified by the name of its source, so a second
+/// import updates changed pieces and creates no duplicates. Each file that can't be imported is
+/// reported, and all others are imported. If the request is interrupted, a repeat continues it.
 ///
-/// Besides, the token needs `tags:write` and `workspaceMemberships:read`, `publishing:write` unless
-/// `publish` is false, `contentGroups:write` with `groups`, and `variants:write` with `variants`. It
-/// must not be limited to groups.
+/// Besides, the token needs `tags:write` and `workspaceMemberships:read`, `publishing:write`
+/// unless `publish` is false, `contentGroups:write` with `groups`, and `variants:write` with
+/// `variants`. It must not be limited to groups.
 #[utoipa::path(
     post, path = "/imports", operation_id = "importFiles",
     request_body = NewImport,
