@@ -23,11 +23,11 @@ async fn import(service: &Service, files: &[(&str, &str)], options: Value) -> Va
     response.body
 }
 
-fn counts(report: &Value) -> [u64; 4] {
-    let count = |name: &str| report[name].as_u64().unwrap();
+fn counts(report: &Value) -> [usize; 4] {
+    let count = |name: &str| usize::try_from(report[name].as_u64().unwrap()).unwrap();
     let conflicts = report["documents"].as_array().unwrap().iter();
     let conflicts = conflicts.filter(|one| one["outcome"] == "conflict").count();
-    [count("created"), count("updated"), count("unchanged"), conflicts as u64]
+    [count("created"), count("updated"), count("unchanged"), conflicts]
 }
 
 async fn pieces(service: &Service) -> Vec<Value> {
@@ -139,8 +139,8 @@ async fn concurrent_imports_of_one_folder_create_each_piece_once(store: TestStor
     let send = async |url: &str| {
         let to = service.request_to(url, Method::POST, "/imports").bearer_auth(&service.home.token);
         let report = to.json(&body).send().await.unwrap().json::<Value>().await.unwrap();
-        let known = counts(&report)[2] as usize + report["problems"].as_array().unwrap().len();
-        (counts(&report)[0] as usize, known)
+        let known = counts(&report)[2] + report["problems"].as_array().unwrap().len();
+        (counts(&report)[0], known)
     };
     let [one, two] = <[_; 2]>::from(tokio::join!(send(&service.url), send(&other)));
     assert_eq!([one.0 + two.0, one.1 + two.1], [60, 60]);
