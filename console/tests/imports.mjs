@@ -1,6 +1,7 @@
 // Files are dropped, compared, imported, and imported again.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accessible, api, open, phone, run, signIn } from "./harness.mjs";
@@ -88,4 +89,21 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Import 1 piece" }).click();
   await page.getByText("0 created, 1 updated").waitFor();
   assert.equal((await api("GET", `/content-pieces?id=${harbour.id}`)).title, "Changed at the source");
+
+  // An export has all pieces, and a further import of it changes nothing.
+  const download = page.waitForEvent("download");
+  await page.getByRole("combobox", { name: "Group to export" }).selectOption("Posts");
+  await page.getByRole("button", { name: "Export", exact: true }).click();
+  const archive = join(folder, "archive.zip");
+  await (await download).saveAs(archive);
+  const exported = mkdtempSync(join(tmpdir(), "galley-export-"));
+  execFileSync("python3", ["-m", "zipfile", "-e", archive, exported]);
+  const names = readdirSync(exported, { recursive: true }).filter((name) => name.endsWith(".md"));
+  assert.equal(names.length, 123);
+  assert.ok(names.includes("news/ferry.de.md"));
+  assert.match(readFileSync(join(exported, "news/ferry.md"), "utf8"), /^---\nid: "cp_.*"\ntitle: "The ferry"\n[^]*draft: true\n[^]*---\n\nIt never came\.\n$/);
+  await page.getByLabel("Tags for all").fill("");
+  await page.getByLabel("Choose a folder").setInputFiles(exported);
+  await page.getByText("There is nothing to import.").waitFor();
+  assert.equal(await count("unchanged").innerText(), "unchanged: 123");
 });
