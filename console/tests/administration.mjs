@@ -38,7 +38,7 @@ await run(async (browser) => {
   await dialog.getByLabel("Name").fill("News");
   await dialog.getByLabel("Color").selectOption("blue");
   await accessible(page, "a new tag");
-  await dialog.getByRole("button", { name: "Apply" }).click();
+  await dialog.getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: "Change: News" }).click();
   await dialog.getByLabel("Name").fill("Reports");
   await dialog.getByRole("button", { name: "Apply" }).click();

@@ -35,7 +35,10 @@ await run(async (browser) => {
   await page.getByRole("checkbox", { name: "Select Piece 4" }).click({ modifiers: ["Shift"] });
   await page.getByText("3 selected").waitFor();
   await accessible(page, "a selection");
-  await page.getByRole("combobox", { name: "Add tag…" }).selectOption("News");
+  await page.getByRole("button", { name: "Add tag…" }).click();
+  await accessible(page, "a choice of tags");
+  await page.getByRole("dialog").getByRole("button", { name: "News" }).click();
+  await page.getByText("3: tag News").waitFor();
   await until(async () => (await api("GET", `/content-pieces/list?tagId=${news.id}`)).length, 3);
   await page.getByRole("button", { name: "End the selection" }).click();
   await page.getByRole("combobox", { name: "Tag", exact: true }).selectOption("News");
@@ -43,7 +46,7 @@ await run(async (browser) => {
   assert.ok(page.url().includes(`tag=${news.id}`));
   await page.reload();
   await until(async () => (await titles()).length, 3);
-  await page.getByRole("combobox", { name: "Tag", exact: true }).selectOption("All tags");
+  await page.getByRole("combobox", { name: "Tag", exact: true }).selectOption("Any tag");
 
   // Pieces are selected with the keyboard, and moved.
   await page.getByRole("link", { name: /^Piece 1/ }).focus();
@@ -52,7 +55,8 @@ await run(async (browser) => {
   await page.waitForFunction(() => document.activeElement?.textContent?.includes("Piece 2"));
   await page.keyboard.press("x");
   await page.getByText("2 selected").waitFor();
-  await page.getByRole("combobox", { name: "Move to…" }).selectOption("Archive");
+  await page.getByRole("button", { name: "Move to…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Archive" }).click();
   await until(async () => (await inGroup(archive.id)).sort(), ["Piece 1", "Piece 2"]);
   await page.keyboard.press("Escape");
   await page.getByRole("region", { name: "Selection" }).waitFor({ state: "hidden" });
@@ -74,8 +78,9 @@ await run(async (browser) => {
 
   // In its own order, a group is sorted with the pointer and with keys.
   await page.getByRole("link", { name: "Posts", exact: true }).click();
-  await page.getByLabel("With the groups below").uncheck();
-  await page.getByRole("combobox", { name: "Sort" }).selectOption("Own order");
+  await rows.getByText("Piece 5").dragTo(rows.getByText("Piece 3"));
+  await page.getByRole("button", { name: "Sort by own order" }).click();
+  assert.equal(await page.getByLabel("With the groups below").count(), 0, "a group without others");
   await until(titles, ["Piece 3", "Piece 4", "Piece 5"]);
   await rows.getByText("Piece 5").dragTo(rows.getByText("Piece 3"), { targetPosition: { x: 20, y: 2 } });
   await until(async () => await inGroup(posts.id), ["Piece 5", "Piece 3", "Piece 4"]);
@@ -89,6 +94,17 @@ await run(async (browser) => {
   await page.keyboard.press("Alt+ArrowUp");
   await page.keyboard.press("Alt+ArrowUp");
   await until(async () => await inGroup(posts.id), ["Piece 5", "Piece 3", "Piece 4"]);
+
+  // J and K go through the list with the focus, and Enter into the text.
+  await page.getByRole("link", { name: /^Piece 5/ }).click();
+  await page.locator(".ProseMirror").waitFor();
+  await page.locator("h1").first().click();
+  await page.keyboard.press("j");
+  await page.waitForFunction(() => document.activeElement?.textContent?.includes("Piece 3"));
+  await page.waitForFunction(() => document.querySelector("#title")?.value === "Piece 3");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement?.classList.contains("ProseMirror"));
+  await page.keyboard.press("Escape");
 
   // A piece is dropped on a group of the tree, and a group on another one.
   const tree = page.getByRole("navigation");

@@ -40,23 +40,24 @@ await run(async (browser) => {
   await dialog.getByLabel("Pieces").selectOption("read and write");
   await dialog.getByLabel("Groups").selectOption("read");
   await accessible(page, "a new role");
-  await dialog.getByRole("button", { name: "Apply" }).click();
+  await dialog.getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: "Change: Reviewer" }).waitFor();
   await both("roles");
   const role = (await api("GET", "/roles/list")).find((one) => one.name === "Reviewer");
-  assert.deepEqual(role.permissions, ["contentPieces:write", "contentGroups:read"]);
+  const reads = ["contentGroups:read", "tags:read", "variants:read", "workspaceMemberships:read", "workspace:read"];
+  assert.deepEqual(role.permissions, ["contentPieces:write", ...reads, "profile:write"]);
   await page.getByRole("button", { name: "Change: Reviewer" }).click();
   await dialog.getByLabel("Pieces").selectOption("nothing");
   await dialog.getByRole("button", { name: "Apply" }).click();
   await dialog.waitFor({ state: "hidden" });
-  assert.deepEqual((await api("GET", `/roles?id=${role.id}`)).permissions, ["contentGroups:read"]);
+  assert.deepEqual((await api("GET", `/roles?id=${role.id}`)).permissions, [...reads, "profile:write"]);
 
   // A variant, and a schema of custom fields.
   await go("Variants");
   await page.getByRole("button", { name: "New variant" }).click();
   await dialog.getByLabel("Key").fill("de");
   await dialog.getByLabel("Name").fill("German");
-  await dialog.getByRole("button", { name: "Apply" }).click();
+  await dialog.getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: "Change: German" }).waitFor();
   await both("variants");
   await go("Posts");
@@ -83,6 +84,42 @@ await run(async (browser) => {
   const [posts] = await api("GET", "/content-groups/list");
   assert.deepEqual(posts.customDataSchema, schema);
 
+  // A new piece of the group asks for the required field.
+  await page.keyboard.press("n");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await dialog.getByText(/rating/).first().waitFor();
+  await dialog.getByLabel("Rating *").fill("2");
+  await accessible(page, "required fields");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.locator(".ProseMirror").waitFor();
+  assert.equal((await api("GET", "/content-pieces/list"))[0].customData, '{"rating":2}');
+
+  // Typing after an image keeps it, and its address can be changed. A link gets its scheme.
+  await page.locator(".ProseMirror").click();
+  await page.keyboard.type("/Image");
+  await page.keyboard.press("Enter");
+  await dialog.getByLabel("Address of the image").fill("example.org/x.png");
+  await dialog.getByRole("button", { name: "Insert" }).click();
+  await page.keyboard.type("After the image");
+  await page.locator(".ProseMirror img").click();
+  await page.getByRole("toolbar", { name: "Image" }).getByRole("button", { name: "Change" }).click();
+  await dialog.getByLabel("Alternative text").fill("A boat");
+  await accessible(page, "an image");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await clickEnd(page, "After the image");
+  await page.keyboard.type(" ");
+  await page.keyboard.press("Control+k");
+  await dialog.getByLabel("Address of the link").fill("example.org/page");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await page.locator(".ProseMirror a").click();
+  await saved(page);
+  assert.ok(page.url().includes("/pieces/"), "a click on a link in the text stays");
+  const [illustrated] = await api("GET", "/content-pieces/list?content=true&contentFormat=html");
+  assert.match(illustrated.content, /<img src="https:\/\/example\.org\/x\.png" alt="A boat">/);
+  assert.match(illustrated.content, /<p>After the image <a [^>]*href="https:\/\/example\.org\/page"/);
+  await api("DELETE", `/content-pieces?id=${illustrated.id}&permanent=true`);
+  await go("Posts");
+
   // A piece with custom fields. A value that the schema forbids is named, and holds back nothing else.
   const customData = { rating: 3, place: { city: "Kiel", zip: "24103" } };
   const content = "<h2>One</h2><p>First.</p><p>Second.</p>";
@@ -95,6 +132,9 @@ await run(async (browser) => {
   await page.getByLabel("Rating *").fill("9");
   await page.getByLabel("Kind").selectOption("news");
   await page.getByText("Not saved", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Details" }).click();
+  await page.getByRole("alert").getByText(/Custom data: /).waitFor();
+  await page.getByRole("alert").getByRole("button", { name: "Details" }).click();
   await page.getByLabel("Rating *").fill("4");
   await page.getByLabel("Featured").check();
   await page.getByLabel("Links").fill("https://a.example\n\nhttps://b.example");
@@ -141,6 +181,8 @@ await run(async (browser) => {
   await page.reload();
   await page.locator(".ProseMirror").getByText("Auf Deutsch.").waitFor();
   await original.getByRole("button", { name: "Use the original: Text" }).click();
+  await accessible(page, "a question about a variant");
+  await dialog.getByRole("button", { name: "Use the original" }).click();
   await page.locator(".ProseMirror").getByText("First.", { exact: true }).waitFor();
   assert.equal((await stored("de")).content, content);
   assert.equal((await stored("de")).title, "Der Hafen");

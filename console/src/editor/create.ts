@@ -4,6 +4,7 @@ import { Editor, Extension, getSchema, type Range } from "@tiptap/core";
 import { BubbleMenu } from "@tiptap/extension-bubble-menu";
 import { Placeholder } from "@tiptap/extensions";
 import { Node as DocumentNode } from "@tiptap/pm/model";
+import { TextSelection } from "@tiptap/pm/state";
 import { Suggestion } from "@tiptap/suggestion";
 import { client, type ContentNode, received } from "../api/client";
 import { t } from "../i18n";
@@ -35,11 +36,35 @@ export function blocks(ask: (insert: (src: string, alt: string) => void) => void
       words: "image picture",
       run: (e, r) => {
         at(e, r).run();
-        ask((src, alt) => e.chain().focus().setImage({ src, alt }).run());
+        ask((src, alt) => setImage(e, src, alt));
       },
     },
     { name: b.rule, words: "hr rule divider", run: (e, r) => at(e, r).setHorizontalRule().run() },
   ];
+}
+
+/** Inserts an image, or changes the selected one. The cursor is behind it then, as a selected image
+ * would be replaced by the next key. */
+export function setImage(editor: Editor, src: string, alt: string): void {
+  const chain = editor.chain().focus();
+  (editor.isActive("image") ? chain.updateAttributes("image", { src, alt }) : chain.setImage({ src, alt }))
+    .command(({ tr, state }) => {
+      const after = tr.selection.to;
+      if (tr.doc.nodeAt(after)?.isTextblock !== true) tr.insert(after, state.schema.nodes.paragraph!.create());
+      tr.setSelection(TextSelection.create(tr.doc, after + 1));
+      return true;
+    })
+    .run();
+}
+
+/** File name extensions, which a relative link may end with. */
+const FILE = /\.(html?|md|pdf|php|txt|png|jpe?g|gif|svg|webp|zip)$/i;
+
+/** Returns the address that a person means: `example.org` and mail addresses lack their scheme. */
+export function completeAddress(text: string): string {
+  const host = /^[\p{L}\p{N}-]+(\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(:\d+)?(?=$|[/?#])/u.exec(text)?.[0];
+  if (host !== undefined && !(host === text && FILE.test(text))) return `https://${text}`;
+  return /^[^\s@/:]+@[^\s@/:]+\.\p{L}{2,}$/u.test(text) ? `mailto:${text}` : text;
 }
 
 /** The state of the menu of blocks while it is open. */
@@ -54,6 +79,7 @@ interface Options {
   content: ContentNode;
   selectionMenu: HTMLElement;
   tableMenu: HTMLElement;
+  imageMenu: HTMLElement;
   onedit: () => void;
   /** A paste has left something out. */
   onloss: (losses: Loss[]) => void;
@@ -126,8 +152,13 @@ export function createEditor(options: Options): Editor {
       BubbleMenu.configure({
         pluginKey: "selectionMenu",
         element: options.selectionMenu,
-        shouldShow: ({ editor, from, to }) => from !== to && editor.isEditable && !editor.isActive("codeBlock") && !editor.isActive("image"),
+        shouldShow: ({ editor, from, to }) => (from !== to || editor.isActive("link")) && editor.isEditable && !editor.isActive("codeBlock") && !editor.isActive("image"),
       }),
+      BubbleMenu.configure({
+        pluginKey: "imageMenu",
+        element: options.imageMenu,
+        shouldShow: ({ editor }) => editor.isActive("image"),
+      }).extend({ name: "imageMenu" }),
       BubbleMenu.configure({
         pluginKey: "tableMenu",
         element: options.tableMenu,
@@ -138,7 +169,7 @@ export function createEditor(options: Options): Editor {
     content: options.content,
     enableContentCheck: true,
     editorProps: {
-      attributes: { "aria-label": t.text, role: "textbox", "aria-multiline": "true", spellcheck: "true" },
+      attributes: { dir: "auto", "aria-label": t.text, role: "textbox", "aria-multiline": "true", spellcheck: "true" },
       handlePaste(_, event) {
         const data = event.clipboardData;
         const text = data?.getData("text/plain") ?? "";

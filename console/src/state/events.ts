@@ -25,6 +25,15 @@ const OUTDATED: Record<string, string[]> = {
   variantChanged: ["variants"],
 };
 
+/** The views that follow one piece. */
+const followers = new Set<(piece: string) => void>();
+
+/** Calls a function with the id of each piece that changes. Returns the function that ends it. */
+export function onPieceChange(follower: (piece: string) => void): () => void {
+  followers.add(follower);
+  return () => followers.delete(follower);
+}
+
 /** Follows the events while the page is visible, as a browser has few connections to one server.
  * Returns the function that ends it. */
 export function followEvents(workspace: string): () => void {
@@ -40,7 +49,11 @@ export function followEvents(workspace: string): () => void {
     outdated.clear();
   }
 
-  function outdate(event: Event) {
+  function outdate(event: MessageEvent<string>) {
+    if (event.type === "contentPieceUpdated") {
+      const { data } = JSON.parse(event.data) as { data: { id: string } };
+      for (const follower of followers) follower(data.id);
+    }
     for (const name of [...(OUTDATED[event.type] ?? []), "activity"]) outdated.add(name);
     clearTimeout(timer);
     timer = setTimeout(refresh, COLLECT);

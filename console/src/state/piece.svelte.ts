@@ -119,6 +119,8 @@ export class PieceDocument {
   conflict = $state.raw<Conflict | null>(null);
   /** The author whose changes were merged last. */
   mergedWith = $state<string | null>(null);
+  /** The number of merges with changes by others. */
+  merges = 0;
 
   readonly #draftKey = openDraft();
   /** The version that the edits are based on. */
@@ -403,7 +405,10 @@ export class PieceDocument {
     this.#merge(base, this.fields, fields, { etag, fields }, author);
     if (this.conflict !== null) return;
     this.state = "unsaved";
-    if (isOther) this.mergedWith = author ?? "";
+    if (isOther) {
+      this.mergedWith = author ?? "";
+      this.merges += 1;
+    }
   }
 
   /** Merges `mine` and `theirs`, both changed since `base`. `next` is the version that the result is
@@ -458,6 +463,15 @@ export class PieceDocument {
     this.#show(fields as unknown as Fields);
     this.#edited();
     this.#schedule(0);
+  }
+
+  /** Shows changes by others, unless there are own edits: their save merges them. */
+  async refresh(): Promise<void> {
+    await this.#run(async () => {
+      if (this.state !== "saved" || this.#isContentEdited) return;
+      await this.#rebase();
+      await this.#settled();
+    });
   }
 
   /** Moves the piece to the end of another group. */

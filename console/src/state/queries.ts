@@ -1,5 +1,6 @@
 /** The cached reads of the API. Each key begins with the workspace. */
 import { createInfiniteQuery, createQuery, QueryCache, QueryClient } from "@tanstack/svelte-query";
+import type { FieldSchema } from "./custom_data";
 import { ApiError, allPages, client, type Group, nextCursor, type Piece, received } from "../api/client";
 
 export const queryClient = new QueryClient({
@@ -113,6 +114,16 @@ export async function firstGroup(workspace: string, name: string): Promise<strin
   void queryClient.invalidateQueries({ queryKey: keys.groups(workspace) });
   return (data as { id: string }).id;
 }
+
+/** The schema of custom data that applies to the pieces of a group. */
+export const schemaOf = (workspace: string, group: string) => ({
+  queryKey: [workspace, "groups", group, "schema"],
+  queryFn: async () => {
+    const headers = { "Galley-Workspace": workspace };
+    const { data } = await received(client.GET("/content-groups/schema", { params: { query: { id: group } }, headers }));
+    return (data.customDataSchema ?? null) as FieldSchema | null;
+  },
+});
 
 export function createMembers(workspace: () => string) {
   return createQuery(() => ({

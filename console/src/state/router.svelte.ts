@@ -46,6 +46,8 @@ class Router {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
       const link = (event.target as Element | null)?.closest?.("a");
       if (!link || link.target !== "" || link.hasAttribute("download")) return;
+      // A link in a text is no part of the page. In the editor, a click places the cursor.
+      if (link.closest(".rich")) return event.preventDefault();
       const url = new URL(link.href);
       if (url.origin !== location.origin || !url.pathname.startsWith("/console/")) return;
       event.preventDefault();
