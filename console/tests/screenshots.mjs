@@ -31,9 +31,12 @@ await run(async (browser) => {
   for (const [label, color] of [["News", "blue"], ["Travel", "teal"], ["People", "orange"], ["Food", "amber"]]) {
     tags[label] = (await api("POST", "/tags", { label, color })).id;
   }
-  for (const [title, state, tag] of posts.toReversed()) {
+  await api("POST", "/variants", { key: "de", label: "German" });
+  const groups = (await api("GET", "/content-groups/list?subtree=true"))[0].descendants.map((one) => one.id);
+  for (const [at, [title, state, tag]] of posts.toReversed().entries()) {
     const slug = title.toLowerCase().replaceAll(" ", "-");
-    const piece = { title, slug, tags: [tags[tag]], members: [], contentGroupId: group.id, content: text };
+    const contentGroupId = [group.id, ...groups][at % 3];
+    const piece = { title, slug, tags: [tags[tag]], members: [], contentGroupId, content: text };
     const { id } = await api("POST", "/content-pieces", piece);
     if (state !== "draft") await api("POST", "/content-pieces/publish", { id });
     if (state === "changed") await api("PUT", "/content-pieces", { id, description: "A portrait" });
@@ -53,11 +56,20 @@ await run(async (browser) => {
     await page.locator(".ProseMirror").waitFor();
     if (!(await page.getByRole("heading", { name: "Details" }).isVisible())) await page.getByRole("button", { name: "Details" }).click();
     await shot("editor");
-    for (const name of ["Members", "Tokens", "Webhooks", "Trash", "Account"]) {
-      await page.getByRole("navigation").getByRole("link", { name }).click();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByLabel("Variant").selectOption({ index: 1 });
+    await page.getByRole("region", { name: "Original" }).getByText("Harbour opens").waitFor();
+    await shot("variant");
+    for (const name of ["Members", "Roles", "Tags", "Variants", "Webhooks", "Tokens", "Activity", "Import", "Trash", "Settings", "Account"]) {
+      await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
-      if (name === "Members") await shot("members");
+      if (["Members", "Roles", "Activity", "Import"].includes(name)) await shot(name.toLowerCase());
     }
+    await page.getByRole("link", { name: "All pieces" }).click();
+    await page.getByRole("button", { name: "Board", exact: true }).click();
+    await page.getByRole("region", { name: "Posts / Features" }).waitFor();
+    await shot("board");
+    await page.getByRole("button", { name: "List", exact: true }).click();
     await page.getByRole("link", { name: "All pieces" }).click();
     await page.setViewportSize(phone);
     await shot("phone-list");
