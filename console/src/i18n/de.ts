@@ -467,6 +467,7 @@ export const de: Texts = {
   noWorkspace: "Sie sind in keinem Arbeitsbereich Mitglied. Lassen Sie sich einladen.",
 
   shortcuts: {
+    control: "Strg",
     list: "In der Liste",
     editor: "Im Text",
     everywhere: "Überall",

@@ -465,6 +465,7 @@ export const en = {
   noWorkspace: "You are a member of no workspace. Ask for an invite.",
 
   shortcuts: {
+    control: "Ctrl",
     list: "In the list",
     editor: "In the text",
     everywhere: "Everywhere",

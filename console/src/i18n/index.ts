@@ -8,10 +8,13 @@ export const language = isGerman ? "de" : "en";
 
 export const t: Texts = isGerman ? de : en;
 
-const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
-const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
-const dayOfYear = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric" });
-const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+/** The region of the browser decides on the form of dates. */
+const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
+
+const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
+const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric" });
+const exact = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** Returns a time as a list shows it: minutes and hours ago, then the day. */
 export function shortTime(time: string): string {
