@@ -1,5 +1,8 @@
 // A post from the first visit to its deletion, as writers and a site see it.
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
 import { accessible, api, clickEnd, open, phone, run, saved, signIn, text, url, watched } from "./harness.mjs";
 
 await run(async (browser) => {
@@ -7,6 +10,26 @@ await run(async (browser) => {
   await signIn(page);
   await page.getByText("There are no pieces here yet.").waitFor();
   await accessible(page, "the empty list");
+
+  // A receiver of each change of a piece.
+  const received = [];
+  const receiver = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    received.push(JSON.parse(Buffer.concat(parts).toString()));
+    response.end();
+  });
+  await new Promise((listening) => receiver.listen(0, "127.0.0.1", listening));
+  const [posts] = await api("GET", "/content-groups/list");
+  const changes = ["contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved", "contentPiecePublished"];
+  await api("POST", "/webhooks", {
+    url: `http://127.0.0.1:${receiver.address().port}/hook`,
+    name: "Site",
+    event: changes[0],
+    events: changes,
+    secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    metadata: { contentGroupId: posts.id },
+  });
 
   // A post with headings, a list, a table, an image and code.
   await page.getByRole("button", { name: "Write your first post" }).click();
@@ -68,9 +91,37 @@ await run(async (browser) => {
     assert.ok(post.content.includes(part), `${part}: ${post.content}`);
   }
 
-  // Another person edits another block at the same time: both changes stay.
+  // Another person, invited by mail, edits another block at the same time: both changes stay.
+  const address = page.url();
+  await page.getByRole("navigation").getByRole("link", { name: "Members" }).click();
+  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByLabel("E-mail address").fill("bob@example.org");
+  await page.getByLabel("Name", { exact: true }).fill("Bob Example");
+  await page.getByLabel("Role", { exact: true }).selectOption("Editor");
+  await page.getByRole("button", { name: "Send the invite" }).click();
+  const outbox = process.env.GALLEY_OUTBOX;
+  const mail = async () => {
+    for (let tries = 0; tries < 200; tries += 1) {
+      try {
+        for (const name of readdirSync(outbox)) {
+          const text = readFileSync(join(outbox, name), "utf8").replace(/=\r?\n/g, "").replaceAll("=3D", "=");
+          const link = /http:\/\/\S*\/invite\?code=[\w-]+/.exec(text)?.[0];
+          if (link !== undefined) return link;
+        }
+      } catch {
+        // The first mail creates the folder.
+      }
+      await new Promise((next) => setTimeout(next, 100));
+    }
+    throw new Error("no mail comes");
+  };
   const other = await open(browser, { viewport: phone, hasTouch: true, isMobile: true });
-  await signIn(other);
+  await other.goto(await mail());
+  await other.getByRole("button").click();
+  await other.getByRole("link", { name: "Open the console" }).click();
+  await other.waitForURL(/\/console\/ws_/);
+  await page.goto(address);
+  await page.locator(".ProseMirror").waitFor();
   await accessible(other, "the list on a phone");
   await other.getByRole("link", { name: /Bread/ }).click();
   await other.locator(".ProseMirror").waitFor();
@@ -84,7 +135,8 @@ await run(async (browser) => {
   await saved(page);
   for (const part of ["words. More.", "Flour of rye"]) assert.ok((await text(page)).includes(part), part);
 
-  // The same block: the choice keeps both texts.
+  // The same block, while the other page hears of no change: the choice keeps both texts.
+  await page.context().setOffline(true);
   await clickEnd(other, "words.");
   await other.keyboard.type(" Phone.");
   await other.getByText(/were merged with yours|Two people changed/).first().waitFor();
@@ -95,6 +147,7 @@ await run(async (browser) => {
   await saved(other);
   const mine = await text(other);
   for (const part of ["More.", "Phone.", "Flour of rye"]) assert.ok(mine.includes(part), `${part}: ${mine}`);
+  await page.context().setOffline(false);
   await clickEnd(page, "words.");
   await page.keyboard.type(" Desk.");
   await page.getByRole("dialog").waitFor();
@@ -133,7 +186,6 @@ await run(async (browser) => {
   await clickEnd(page, "Water");
   await page.keyboard.type(" and salt");
   await page.getByText("Offline: kept on this device").waitFor();
-  const address = page.url();
   const context = page.context();
   await page.close();
   await context.setOffline(false);
@@ -161,6 +213,17 @@ await run(async (browser) => {
   await api("POST", "/content-pieces/undelete", { id: post.id });
   await again.reload();
   await again.getByRole("link", { name: /Bread/ }).waitFor();
+
+  // The receiver has each change once, and in order.
+  const feed = async () => {
+    const all = await api("GET", "/events?perPage=1000");
+    return all.filter((event) => changes.includes(event.type)).map((event) => event.sequence);
+  };
+  for (let tries = 0; received.length < (await feed()).length && tries < 200; tries += 1) await again.waitForTimeout(100);
+  assert.deepEqual(received.map((event) => event.sequence), await feed());
+  const types = received.map((event) => event.type);
+  assert.deepEqual(types.filter((type) => type !== "contentPieceUpdated"), ["contentPieceAdded", "contentPiecePublished", "contentPieceRemoved", "contentPieceAdded"]);
+  receiver.close();
 
   // Nothing in a text runs.
   const hostile = `"><img src=x onerror="window.ran=1"><script>window.ran=1</script>{{7*7}}`;

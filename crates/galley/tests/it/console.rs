@@ -8,7 +8,7 @@ use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::Value;
 
-use crate::program::{Program, free_port, galley, init_token, run, stdout};
+use crate::program::{Program, data_dir, free_port, galley, init_token, run, stdout};
 
 /// Returns the folder of the scripts, or `None` where a browser or the console is missing.
 async fn scripts(program: &Program) -> Option<PathBuf> {
@@ -48,6 +48,7 @@ async fn script(
     let mut node = Command::new("node");
     node.arg(script).current_dir(folder);
     node.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", init_token());
+    node.env("GALLEY_OUTBOX", data_dir(store).join("outbox"));
     node.env("GALLEY_LINKS", serde_json::to_string(&links).unwrap());
     Some(node)
 }
