@@ -1,7 +1,7 @@
 // The pages of an owner's week: tags, members, tokens, webhooks, the trash and the account.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { accessible, api, open, phone, run, saved, signIn, url } from "./harness.mjs";
+import { accessible, accessibleAtBothWidths, api, go, open, phone, run, saved, signIn, url } from "./harness.mjs";
 
 const received = [];
 const receiver = createServer((request, response) => {
@@ -14,26 +14,12 @@ const receiver = createServer((request, response) => {
 await new Promise((listening) => receiver.listen(0, "127.0.0.1", listening));
 const hook = `http://127.0.0.1:${receiver.address().port}/hook`;
 
-/** Checks a page at the width of a desk and of a phone. */
-async function both(page, name) {
-  await accessible(page, name);
-  await page.setViewportSize(phone);
-  await accessible(page, `${name} on a phone`);
-  const width = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(width <= phone.width, `${name} is ${width} px wide on a phone`);
-  await page.setViewportSize({ width: 1280, height: 800 });
-}
-
 await run(async (browser) => {
   const page = await open(browser);
-  const go = async (name) => {
-    await page.getByRole("navigation").getByRole("link", { name }).click();
-    await page.getByRole("heading", { level: 1, name }).waitFor();
-  };
   const dialog = page.getByRole("dialog");
   await signIn(page);
 
-  await go("Tags");
+  await go(page, "Tags");
   await page.getByRole("button", { name: "New tag" }).click();
   await dialog.getByLabel("Name").fill("News");
   await dialog.getByLabel("Color").selectOption("blue");
@@ -43,11 +29,11 @@ await run(async (browser) => {
   await dialog.getByLabel("Name").fill("Reports");
   await dialog.getByRole("button", { name: "Apply" }).click();
   await page.getByRole("button", { name: "Change: Reports" }).waitFor();
-  await both(page, "tags");
+  await accessibleAtBothWidths(page, "tags");
   assert.deepEqual((await api("GET", "/tags/list")).map(({ label, color }) => [label, color]), [["Reports", "blue"]]);
 
   // A second person joins by a link at the width of a phone, and sees the workspace.
-  await go("Members");
+  await go(page, "Members");
   await page.getByRole("button", { name: "Invite" }).click();
   await dialog.getByLabel("E-mail address").fill("bob@example.org");
   await dialog.getByLabel("Name").fill("Bob Example");
@@ -57,9 +43,9 @@ await run(async (browser) => {
   await page.getByText("An invite goes to bob@example.org.").waitFor();
   await page.getByRole("button", { name: "Copy link: Bob Example" }).click();
   const link = await dialog.getByRole("textbox").inputValue();
-  await both(page, "the link of an invite");
+  await accessibleAtBothWidths(page, "the link of an invite");
   await dialog.getByRole("button", { name: "Close" }).click();
-  await both(page, "members");
+  await accessibleAtBothWidths(page, "members");
   const other = await open(browser, { viewport: phone, hasTouch: true, isMobile: true });
   await other.goto(link);
   await other.getByRole("button").click();
@@ -84,21 +70,21 @@ await run(async (browser) => {
   await other.waitForURL(/\/sign-in$/);
 
   // A token of a preset, which is shown once.
-  await go("Tokens");
+  await go(page, "Tokens");
   await page.getByRole("button", { name: "New token for a site" }).click();
   await dialog.getByRole("button", { name: "Create" }).click();
   const token = await dialog.getByLabel("Token").first().inputValue();
-  await both(page, "a new token");
+  await accessibleAtBothWidths(page, "a new token");
   await dialog.getByRole("button", { name: "I have stored it" }).click();
   assert.deepEqual(await api("GET", "/content-pieces/list", undefined, token), []);
-  await both(page, "tokens");
+  await accessibleAtBothWidths(page, "tokens");
   await page.getByRole("button", { name: "Revoke: Website" }).click();
   await dialog.getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("button", { name: "Revoke: Website" }).waitFor({ state: "hidden" });
   await assert.rejects(api("GET", "/content-pieces/list", undefined, token), /401/);
 
   // A webhook with its attempts.
-  await go("Webhooks");
+  await go(page, "Webhooks");
   await page.getByRole("button", { name: "New webhook" }).click();
   await dialog.getByLabel("Name").fill("Build");
   await dialog.getByLabel("Address").fill(hook);
@@ -109,7 +95,7 @@ await run(async (browser) => {
   await page.getByText("delivered", { exact: true }).waitFor();
   await page.getByText(/: 200 \(\d+ ms\)/).waitFor();
   assert.equal(received.length, 1);
-  await both(page, "webhooks");
+  await accessibleAtBothWidths(page, "webhooks");
   await page.getByRole("button", { name: "Pause: Build" }).click();
   await page.getByRole("button", { name: "Resume: Build" }).click();
   await page.getByRole("button", { name: "Pause: Build" }).waitFor();
@@ -133,12 +119,12 @@ await run(async (browser) => {
   await dialog.getByRole("button", { name: "Delete" }).click();
   await dialog.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { level: 1, name: "All pieces" }).waitFor();
-  await go("Trash");
+  await go(page, "Trash");
   await page.getByRole("button", { name: "Restore: Archive" }).click();
   await page.getByText("The trash is empty.").waitFor();
 
   // A piece with the tag goes to the trash and comes back; the webhook hears of each change once.
-  await go("All pieces");
+  await go(page, "All pieces");
   await page.getByRole("button", { name: "Write your first post" }).click();
   await page.locator(".ProseMirror").waitFor();
   await page.keyboard.type("Lost and found");
@@ -154,9 +140,9 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Delete" }).click();
   await dialog.getByRole("button", { name: "Delete" }).click();
   await page.getByText("There are no pieces here yet.").waitFor();
-  await go("Trash");
+  await go(page, "Trash");
   await page.getByText(/deleted by owner/).waitFor();
-  await both(page, "the trash");
+  await accessibleAtBothWidths(page, "the trash");
   await page.getByRole("button", { name: "Restore: Lost and found" }).click();
   await page.getByText("The trash is empty.").waitFor();
   const [piece] = await api("GET", "/content-pieces/list");
@@ -165,11 +151,11 @@ await run(async (browser) => {
   assert.equal(received.length, 3, "the test, the creation and the restoration");
 
   // The account, and all sessions.
-  await go("Account");
+  await go(page, "Account");
   await page.getByLabel("Full name").fill("Olga Owner");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("status").getByText("Saved").waitFor();
-  await both(page, "the account");
+  await accessibleAtBothWidths(page, "the account");
   const second = await open(browser);
   await signIn(second);
   await page.reload();

@@ -97,6 +97,31 @@ export async function accessible(page, name) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+/** Checks the page at the width of a desk and of a phone. */
+export async function accessibleAtBothWidths(page, name) {
+  await accessible(page, name);
+  await page.setViewportSize(phone);
+  await accessible(page, `${name} on a phone`);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= phone.width, `${name} is ${width} px wide on a phone`);
+  await page.setViewportSize(desk);
+}
+
+/** Waits until a value is as expected, and fails with the difference after ten seconds. */
+export async function until(read, expected) {
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (JSON.stringify(await read()) === JSON.stringify(expected)) return;
+    await new Promise((next) => setTimeout(next, 100));
+  }
+  assert.deepEqual(await read(), expected);
+}
+
+/** Opens a page by the navigation. */
+export async function go(page, name) {
+  await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name }).waitFor();
+}
+
 /** Runs a test, and ends with its result. */
 export async function run(test) {
   const browser = await launch();

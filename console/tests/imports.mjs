@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { accessible, api, open, phone, run, signIn } from "./harness.mjs";
+import { accessible, accessibleAtBothWidths, api, open, run, signIn } from "./harness.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "galley-import-"));
 mkdirSync(join(folder, "news"));
@@ -24,10 +24,8 @@ await run(async (browser) => {
   await page.getByRole("link", { name: "Import files" }).click();
   await page.getByRole("heading", { level: 1, name: "Import" }).waitFor();
   const count = (outcome) => page.getByRole("button", { name: new RegExp(`^${outcome}: `) });
-  const all = async () => Number((await fetchTotal()) ?? 0);
-  const fetchTotal = async () => {
-    let found = 0;
-    for (let number = 1; ; number += 1) {
+  const all = async () => {
+    for (let found = 0, number = 1; ; number += 1) {
       const list = await api("GET", `/content-pieces/list?perPage=100&page=${number}`);
       found += list.length;
       if (list.length < 100) return found;
@@ -45,11 +43,7 @@ await run(async (browser) => {
   await page.getByText(/broken\.md:2: /).waitFor();
   await page.getByText(/Left out: 1 × \*\.png files/).waitFor();
   await page.getByText(/Lost: 1 × <video>/).waitFor();
-  await accessible(page, "the plan of an import");
-  await page.setViewportSize(phone);
-  await accessible(page, "the plan of an import on a phone");
-  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= phone.width);
-  await page.setViewportSize({ width: 1280, height: 800 });
+  await accessibleAtBothWidths(page, "the plan of an import");
   assert.equal(await all(), 0);
 
   // The import goes on while another page is shown.

@@ -1,6 +1,6 @@
 // Lists and boards: filters, selections, the order, and changes by others.
 import assert from "node:assert/strict";
-import { accessible, api, open, phone, run, signIn } from "./harness.mjs";
+import { accessible, api, open, phone, run, signIn, until } from "./harness.mjs";
 
 await run(async (browser) => {
   const page = await open(browser);
@@ -15,13 +15,6 @@ await run(async (browser) => {
 
   const rows = page.getByRole("list", { name: "Pieces" });
   const titles = async () => await rows.locator(".name").allInnerTexts();
-  const until = async (read, expected) => {
-    for (let tries = 0; tries < 100; tries += 1) {
-      if (JSON.stringify(await read()) === JSON.stringify(expected)) return;
-      await page.waitForTimeout(100);
-    }
-    assert.deepEqual(await read(), expected);
-  };
   const inGroup = async (group) => (await api("GET", `/content-pieces/list?contentGroupId=${group}`)).map((piece) => piece.title);
 
   // A change by another person appears by itself.

@@ -1,30 +1,10 @@
 // Roles, variants, custom fields, notes, losses of a paste, the activity and the settings.
 import assert from "node:assert/strict";
-import { accessible, api, clickEnd, open, phone, run, saved, signIn } from "./harness.mjs";
-
-async function until(read, expected) {
-  for (let tries = 0; tries < 100; tries += 1) {
-    if (JSON.stringify(await read()) === JSON.stringify(expected)) return;
-    await new Promise((next) => setTimeout(next, 100));
-  }
-  assert.deepEqual(await read(), expected);
-}
+import { accessible, accessibleAtBothWidths, api, clickEnd, go, open, phone, run, saved, signIn, until } from "./harness.mjs";
 
 await run(async (browser) => {
   const page = await open(browser);
   const dialog = page.getByRole("dialog");
-  const go = async (name) => {
-    await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
-    await page.getByRole("heading", { level: 1, name }).waitFor();
-  };
-  const both = async (name) => {
-    await accessible(page, name);
-    await page.setViewportSize(phone);
-    await accessible(page, `${name} on a phone`);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= phone.width, `${name} is ${width} px wide on a phone`);
-    await page.setViewportSize({ width: 1280, height: 800 });
-  };
   await signIn(page);
 
   // The first steps give a site its token, which reads nothing but what is published.
@@ -34,7 +14,7 @@ await run(async (browser) => {
   assert.deepEqual(await api("GET", "/content-pieces/list", undefined, token), []);
 
   // A role.
-  await go("Roles");
+  await go(page, "Roles");
   await page.getByRole("button", { name: "New role" }).click();
   await dialog.getByLabel("Name").fill("Reviewer");
   await dialog.getByLabel("Pieces").selectOption("read and write");
@@ -42,7 +22,7 @@ await run(async (browser) => {
   await accessible(page, "a new role");
   await dialog.getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: "Change: Reviewer" }).waitFor();
-  await both("roles");
+  await accessibleAtBothWidths(page, "roles");
   const role = (await api("GET", "/roles/list")).find((one) => one.name === "Reviewer");
   const reads = ["contentGroups:read", "tags:read", "variants:read", "workspaceMemberships:read", "workspace:read"];
   assert.deepEqual(role.permissions, ["contentPieces:write", ...reads, "profile:write"]);
@@ -53,14 +33,14 @@ await run(async (browser) => {
   assert.deepEqual((await api("GET", `/roles?id=${role.id}`)).permissions, [...reads, "profile:write"]);
 
   // A variant, and a schema of custom fields.
-  await go("Variants");
+  await go(page, "Variants");
   await page.getByRole("button", { name: "New variant" }).click();
   await dialog.getByLabel("Key").fill("de");
   await dialog.getByLabel("Name").fill("German");
   await dialog.getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: "Change: German" }).waitFor();
-  await both("variants");
-  await go("Posts");
+  await accessibleAtBothWidths(page, "variants");
+  await go(page, "Posts");
   await page.getByRole("button", { name: "Settings of the group" }).click();
   const schema = {
     type: "object",
@@ -118,7 +98,7 @@ await run(async (browser) => {
   assert.match(illustrated.content, /<img src="https:\/\/example\.org\/x\.png" alt="A boat">/);
   assert.match(illustrated.content, /<p>After the image <a [^>]*href="https:\/\/example\.org\/page"/);
   await api("DELETE", `/content-pieces?id=${illustrated.id}&permanent=true`);
-  await go("Posts");
+  await go(page, "Posts");
 
   // A piece with custom fields. A value that the schema forbids is named, and holds back nothing else.
   const customData = { rating: 3, place: { city: "Kiel", zip: "24103" } };
@@ -151,7 +131,7 @@ await run(async (browser) => {
   };
   await until(async () => (await stored()).customData, expected);
   await saved(page);
-  await both("custom fields");
+  await accessibleAtBothWidths(page, "custom fields");
 
   // A note on a revision.
   await page.getByRole("region", { name: "History" }).getByRole("listitem").first().getByRole("button").click();
@@ -225,22 +205,22 @@ await run(async (browser) => {
   assert.ok((await stored()).content.includes("<blockquote><p>Quoted</p></blockquote>"), (await stored()).content);
 
   // The activity, and the audit log of one piece.
-  await go("Activity");
+  await go(page, "Activity");
   await page.getByText("Piece changed").first().waitFor();
-  await both("the activity");
+  await accessibleAtBothWidths(page, "the activity");
   await page.getByRole("button", { name: "Audit log" }).click();
   await page.getByText("Variant created").waitFor();
   await page.getByRole("button", { name: id }).first().click();
   await page.getByText("Variant created").waitFor({ state: "hidden" });
   await page.getByText("Piece created").waitFor();
-  await both("the audit log");
+  await accessibleAtBothWidths(page, "the audit log");
 
   // The settings of the workspace.
-  await go("Settings");
+  await go(page, "Settings");
   await page.getByLabel("Name of the workspace").fill("The Harbour Times");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("status").getByText("Saved").waitFor();
   await page.getByText("The server and its database are ready.").waitFor();
-  await both("the settings");
+  await accessibleAtBothWidths(page, "the settings");
   assert.equal((await api("GET", "/workspace")).name, "The Harbour Times");
 });
