@@ -270,6 +270,7 @@ async fn unique_slugs_of(
     assert_eq!(unique_slugs::root(tx, workspace, group).await?, Some(group));
     assert!(unique_slugs::is_any(tx, workspace, &[ContentGroupId::new(1), group]).await?);
     assert!(!unique_slugs::is_any(tx, workspace, &[ContentGroupId::new(1)]).await?);
+    ordering::lock_imports(tx, workspace).await?;
     ordering::lock_exclusively(tx, workspace).await?;
     unique_slugs::lock(tx, workspace).await?;
     let mut same = second.clone();
