@@ -31,7 +31,7 @@ body! {
         /// The labels of tags for every piece. Missing tags are created.
         tag_labels: optional Texts<TagLabel> = ["News"],
         /// The languages of the files. The first is that of the pieces, and the others are
-        /// variants.
+        /// variants. Duplicates are dropped.
         variants: optional Texts<VariantKey> = ["en", "de"],
         /// Import drafts and other unpublished sources. By default true.
         drafts: optional bool = true,

@@ -1,17 +1,19 @@
 //! An import of files that a request contains.
 
+use std::collections::HashSet;
+
 use galley_api_types::import::NewImport;
-use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::imports;
 use galley_application::{Caller, Error};
+use galley_domain::Permission;
 use galley_domain::import_source::SourcePath;
 use galley_domain::permission::Resource;
-use galley_domain::{Invalid, Permission};
 use galley_storage::{Cause, Error as StorageError};
 
 use crate::database::DatabaseDestination;
+use crate::language::language_form;
 use crate::report::Report;
-use crate::run::{ImportOptions, check_languages, import_into};
+use crate::run::{ImportOptions, import_into};
 use crate::sources;
 
 /// Imports files with the permissions of the caller. An import that stops in the middle has kept
@@ -21,13 +23,10 @@ pub async fn import_files(
     new: NewImport,
     files: Vec<(SourcePath, String)>,
 ) -> Result<Report, Error> {
-    let languages = new.variants.map_or_else(Vec::new, |texts| texts.0);
-    let languages: Vec<_> = languages.iter().map(|key| key.as_str().to_owned()).collect();
-    if let Err(problem) = check_languages(&languages) {
-        let invalid = Invalid::new("invalid_string", problem);
-        let path = vec![Step::Field("variants".to_owned())];
-        Error::reject_issues(vec![Issue::new(path, &invalid)])?;
-    }
+    let mut seen = HashSet::new();
+    let keys = new.variants.map_or_else(Vec::new, |texts| texts.0).into_iter();
+    let keys = keys.filter(|key| seen.insert(language_form(key)));
+    let languages: Vec<_> = keys.map(|key| key.as_str().to_owned()).collect();
     let publishes = new.publish.unwrap_or(true);
     let groups = new.groups.unwrap_or(false);
     let needed = [

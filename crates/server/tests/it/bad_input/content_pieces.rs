@@ -210,7 +210,6 @@ const OTHERS: &str = r#"
         {"contentGroupId":"$group","files":[{"name":"/a.md","content":"x"}]} -> files[0].name
         {"contentGroupId":"cg_1","files":[{"name":"a.md","content":"x"}]} -> 400 unknown_reference contentGroupId
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"tagLabels":[1],"variants":["x y"]} -> tagLabels[0] variants[0]
-        {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"variants":["de","DE"]} -> variants
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"dryRun":1,"groups":"x"} -> groups dryRun
     PUT /content-pieces/sources
         {} -> sources
