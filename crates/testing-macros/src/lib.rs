@@ -12,9 +12,17 @@ use syn::{ItemFn, parse_macro_input};
 ///     …
 /// }
 /// ```
+///
+/// PostgreSQL's database has the schema already. It is empty with `#[on_both_engines(empty)]`, as
+/// SQLite's always is.
 #[proc_macro_attribute]
-pub fn on_both_engines(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub fn on_both_engines(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let ItemFn { attrs, sig, block, .. } = parse_macro_input!(item as ItemFn);
+    let on_postgres = match arguments.to_string().as_str() {
+        "" => quote!(run_on_postgres),
+        "empty" => quote!(run_on_empty_postgres),
+        _ => return quote!(compile_error!("the only argument is `empty`");).into(),
+    };
     let (name, inputs) = (&sig.ident, &sig.inputs);
     let tests = quote! {
         #(#attrs)*
@@ -31,7 +39,7 @@ pub fn on_both_engines(_arguments: TokenStream, item: TokenStream) -> TokenStrea
 
             #[test]
             fn postgres() {
-                ::galley_testing::run_on_postgres(on_store);
+                ::galley_testing::#on_postgres(on_store);
             }
         }
     };

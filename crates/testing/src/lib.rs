@@ -29,10 +29,22 @@ pub fn run_on_sqlite<T: Future<Output = ()>>(test: impl FnOnce(TestStore) -> T) 
     run(runtime(), TestStore::sqlite(), test);
 }
 
-/// Runs a test on a new PostgreSQL database, or reports that it is skipped.
+/// Runs a test on a new PostgreSQL database with the current schema, or reports that it is skipped.
 pub fn run_on_postgres<T: Future<Output = ()>>(test: impl FnOnce(TestStore) -> T) {
+    run_if_created(TestStore::postgres(), test);
+}
+
+/// Runs a test on an empty PostgreSQL database, or reports that it is skipped.
+pub fn run_on_empty_postgres<T: Future<Output = ()>>(test: impl FnOnce(TestStore) -> T) {
+    run_if_created(TestStore::empty_postgres(), test);
+}
+
+fn run_if_created<T: Future<Output = ()>>(
+    store: impl Future<Output = Option<TestStore>>,
+    test: impl FnOnce(TestStore) -> T,
+) {
     let runtime = runtime();
-    if let Some(store) = runtime.block_on(TestStore::postgres()) {
+    if let Some(store) = runtime.block_on(store) {
         run(runtime, store, test);
     }
 }

@@ -6,10 +6,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread;
+use std::time::Duration;
 
-use galley_storage::DatabaseUrl;
+use galley_domain::Timestamp;
+use galley_storage::{Database, DatabaseUrl, Options, ProcessRole};
 use tempfile::TempDir;
 use tokio::runtime;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_postgres::NoTls;
 
@@ -53,13 +56,13 @@ pub struct TestStore {
 #[derive(Debug)]
 pub(crate) struct TestFiles {
     directory: TempDir,
-    _database: Option<PostgresDatabase>,
+    database: Option<PostgresDatabase>,
 }
 
 impl TestFiles {
     fn new(database: Option<PostgresDatabase>) -> Arc<Self> {
         let directory = tempfile::tempdir().expect("a temporary directory is created");
-        Arc::new(Self { directory, _database: database })
+        Arc::new(Self { directory, database })
     }
 }
 
@@ -98,6 +101,34 @@ async fn drop_databases(mut receiver: UnboundedReceiver<(String, String)>) {
     }
 }
 
+/// Returns the address of the tests' PostgreSQL server, or reports that it is missing.
+fn postgres_server() -> Option<String> {
+    let server = std::env::var(POSTGRES_URL).ok();
+    if server.is_none() {
+        let name = POSTGRES_URL;
+        report_skipped(&format!("PostgreSQL: {name} is not set (cargo xtask test sets it)"));
+    }
+    server
+}
+
+/// Creates a PostgreSQL database, and migrates its schema.
+async fn migrated_postgres(server: &str) -> TestStore {
+    let store = TestStore::postgres_copy(server.to_owned(), "template1").await;
+    let options = Options {
+        url: store.url.clone(),
+        replica_url: None,
+        role: ProcessRole::Command,
+        program_version: "0.1.0",
+        now: Timestamp::from_ms(0),
+        connections: 1,
+        write_timeout: Duration::from_mins(1),
+        statement_log: None,
+    };
+    let database = Database::open(options).await.expect("the schema is created");
+    database.close().await;
+    store
+}
+
 impl TestStore {
     /// Returns the URL of an SQLite file that does not exist yet.
     pub fn sqlite() -> Self {
@@ -105,14 +136,23 @@ impl TestStore {
         Self { url: DatabaseUrl::Sqlite(files.directory.path().join("galley.db")), files }
     }
 
-    /// Creates an empty PostgreSQL database. Returns `None` if the tests have no server.
+    /// Creates a PostgreSQL database with the current schema and no rows. Returns `None` if the
+    /// tests have no server.
+    ///
+    /// It is a copy of a template, as 28 migrations take ten times as long as a copy.
     pub async fn postgres() -> Option<Self> {
-        let Ok(server) = std::env::var(POSTGRES_URL) else {
-            report_skipped(&format!(
-                "PostgreSQL: {POSTGRES_URL} is not set (cargo xtask test sets it)"
-            ));
-            return None;
-        };
+        static TEMPLATE: OnceCell<TestStore> = OnceCell::const_new();
+        let server = postgres_server()?;
+        let template = TEMPLATE.get_or_init(|| migrated_postgres(&server)).await;
+        Some(Self::postgres_copy(server.clone(), template.postgres_name()).await)
+    }
+
+    /// Creates an empty PostgreSQL database. Returns `None` if the tests have no server.
+    pub async fn empty_postgres() -> Option<Self> {
+        Some(Self::postgres_copy(postgres_server()?, "template1").await)
+    }
+
+    async fn postgres_copy(server: String, template: &str) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("galley_test_{}_{number}", std::process::id());
         let (client, connection) =
@@ -123,7 +163,7 @@ impl TestStore {
             .await
             .expect("a leftover can be dropped");
         client
-            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"))
             .await
             .expect("a database can be made");
         drop(client);
@@ -131,7 +171,11 @@ impl TestStore {
         let (base, _) = server.rsplit_once('/').expect("the URL names a database");
         let url = DatabaseUrl::Postgres(format!("{base}/{name}"));
         let database = PostgresDatabase { server, name };
-        Some(Self { url, files: TestFiles::new(Some(database)) })
+        Self { url, files: TestFiles::new(Some(database)) }
+    }
+
+    fn postgres_name(&self) -> &str {
+        &self.files.database.as_ref().expect("it is on PostgreSQL").name
     }
 
     /// Uses an existing database.

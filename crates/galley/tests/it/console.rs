@@ -1,11 +1,14 @@
 //! The web console in a real Chromium.
+//!
+//! The story, the keyboard and the autosaves run on both engines. The other scripts cover pages,
+//! which reach the database by the API only, and run on SQLite.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use galley_testing::reliability_suite::{report_figure, size};
-use galley_testing::{TestStore, on_both_engines};
+use galley_testing::{TestStore, on_both_engines, run_on_sqlite};
 use serde_json::Value;
 
 use crate::program::{Program, data_dir, free_port, galley, init_token, run, stdout};
@@ -61,6 +64,13 @@ async fn run_script(store: &TestStore, program: &Program, name: &str, links: usi
     assert!(output.status.success(), "{}\n{errors}", stdout(&output));
 }
 
+fn run_script_on_sqlite(name: &str, links: usize) {
+    run_on_sqlite(async |store| {
+        let program = Program::serve(&store, 0);
+        run_script(&store, &program, name, links).await;
+    });
+}
+
 #[on_both_engines]
 async fn a_post_from_the_first_visit_to_its_deletion_as_writers_see_it(store: TestStore) {
     let program = Program::serve(&store, 0);
@@ -73,35 +83,29 @@ async fn the_keyboard_alone_writes_publishes_and_deletes(store: TestStore) {
     run_script(&store, &program, "keyboard.mjs", 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_scripts_stay_within_their_sizes() {
-    let store = TestStore::sqlite();
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "size.mjs", 1).await;
+#[test]
+fn the_scripts_stay_within_their_sizes() {
+    run_script_on_sqlite("size.mjs", 1);
 }
 
-#[on_both_engines]
-async fn an_owner_administers_a_workspace(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "administration.mjs", 2).await;
+#[test]
+fn an_owner_administers_a_workspace() {
+    run_script_on_sqlite("administration.mjs", 2);
 }
 
-#[on_both_engines]
-async fn typed_text_survives_rejections_and_lost_connections(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "losses.mjs", 1).await;
+#[test]
+fn typed_text_survives_rejections_and_lost_connections() {
+    run_script_on_sqlite("losses.mjs", 1);
 }
 
-#[on_both_engines]
-async fn lists_are_filtered_sorted_and_changed_as_a_whole(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "lists.mjs", 1).await;
+#[test]
+fn lists_are_filtered_sorted_and_changed_as_a_whole() {
+    run_script_on_sqlite("lists.mjs", 1);
 }
 
-#[on_both_engines]
-async fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "models.mjs", 2).await;
+#[test]
+fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed() {
+    run_script_on_sqlite("models.mjs", 2);
 }
 
 #[on_both_engines]
@@ -136,8 +140,7 @@ async fn saved_words_survive_kills_cuts_crashes_and_second_tabs(store: TestStore
     );
 }
 
-#[on_both_engines]
-async fn dropped_files_are_compared_imported_and_imported_again(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "imports.mjs", 1).await;
+#[test]
+fn dropped_files_are_compared_imported_and_imported_again() {
+    run_script_on_sqlite("imports.mjs", 1);
 }

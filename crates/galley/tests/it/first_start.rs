@@ -10,7 +10,7 @@ use crate::program::{
     Program, data_dir, free_port, galley, init_token, piece, run, stderr, stdout, under,
 };
 
-#[on_both_engines]
+#[on_both_engines(empty)]
 async fn the_first_start_creates_a_usable_workspace(store: TestStore) {
     let mut command = galley(&store);
     command.args(["--listen", "127.0.0.1:0"]);
@@ -55,7 +55,7 @@ async fn the_first_start_creates_a_usable_workspace(store: TestStore) {
     assert!(again.terminate().success());
 }
 
-#[on_both_engines]
+#[on_both_engines(empty)]
 async fn the_first_start_prints_only_a_welcome(store: TestStore) {
     let mut command = galley(&store);
     command.args(["--listen", "127.0.0.1:0"]);
@@ -68,7 +68,7 @@ async fn the_first_start_prints_only_a_welcome(store: TestStore) {
     assert!(!stderr(&output).contains("schema changed"), "{output:?}");
 }
 
-#[on_both_engines]
+#[on_both_engines(empty)]
 async fn concurrent_first_starts_create_one_workspace(store: TestStore) {
     // On SQLite only one server can use the file, but several commands can run at once.
     let starts: Vec<_> = (0..4)

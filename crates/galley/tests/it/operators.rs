@@ -210,7 +210,7 @@ fn a_closed_output_pipe_is_not_an_error() {
 #[test]
 fn with_postgresql_a_key_is_required_before_tables_are_created() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let Some(store) = runtime.block_on(TestStore::postgres()) else { return };
+    let Some(store) = runtime.block_on(TestStore::empty_postgres()) else { return };
     let DatabaseUrl::Postgres(url) = &store.url else { panic!("{store:?}") };
     for command in ["serve", "init"] {
         let refused = run(galley(&store).env_remove("GALLEY_KEY").arg(command));

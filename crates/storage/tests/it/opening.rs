@@ -28,7 +28,7 @@ async fn opening_again_changes_nothing(store: TestStore) {
     again.close().await;
 }
 
-#[on_both_engines]
+#[on_both_engines(empty)]
 async fn concurrent_opens_of_an_empty_database_succeed(store: TestStore) {
     let mut tasks = Vec::new();
     for _ in 0..6 {

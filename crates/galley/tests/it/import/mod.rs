@@ -317,7 +317,7 @@ async fn broken_exports_are_reported_with_their_line(store: TestStore) {
 
 #[on_both_engines]
 async fn an_interrupted_import_continues(store: TestStore) {
-    const PIECES: usize = 2_000;
+    const PIECES: usize = 1_000;
     let folder = store.directory().join("blog");
     for number in 0..PIECES {
         write(
