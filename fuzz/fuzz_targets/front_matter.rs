@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../crates/commands/src/import/front_matter.rs"]
+#[path = "../../crates/import/src/front_matter.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod front_matter;
 

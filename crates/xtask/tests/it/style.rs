@@ -95,3 +95,18 @@ fn comments_name_components_and_stay_within_100_columns() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(whats * 10_000 <= WHAT_LIMIT * words, "{whats} times \"what\" in {words} words");
 }
+
+/// The fuzz targets are a workspace of their own, so no build of this one finds a moved file.
+#[test]
+fn files_that_fuzz_targets_include_exist() {
+    let folder = Path::new("../../fuzz/fuzz_targets");
+    let mut included = 0;
+    for file in rust_files(folder) {
+        let text = fs::read_to_string(&file).expect("a source file is readable");
+        for path in text.split("#[path = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(folder.join(path).exists(), "{}: {path} is missing", file.display());
+            included += 1;
+        }
+    }
+    assert!(included > 0, "the fuzz targets were not found");
+}
