@@ -2,6 +2,7 @@
 
 pub(crate) mod created;
 pub(crate) mod entity_tag;
+pub(crate) mod language;
 pub(crate) mod large_response;
 pub(crate) mod page_links;
 pub(crate) mod pages;

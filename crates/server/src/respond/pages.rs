@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use base64::Engine;
@@ -12,7 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use galley_application::Reason;
 use sha2::{Digest, Sha256};
 
-use crate::problem::{ReasonTexts, texts};
+use crate::problem::texts;
+use crate::respond::language::Language;
 use crate::respond::response::{self, StaticFile};
 
 /// The style sheet of every page.
@@ -47,6 +50,7 @@ pub(crate) fn public(page: &impl Template) -> Response {
 #[derive(Template)]
 #[template(path = "message.html")]
 pub(crate) struct MessagePage {
+    pub(crate) language: Language,
     pub(crate) title: &'static str,
     pub(crate) cause: &'static str,
     pub(crate) cure: &'static str,
@@ -55,8 +59,8 @@ pub(crate) struct MessagePage {
 }
 
 /// Returns a page that explains a rejection.
-pub(crate) fn explanation(reason: Reason) -> Response {
-    let ReasonTexts { status, title, cause, cure } = texts(reason);
+pub(crate) fn explanation(language: Language, reason: Reason) -> Response {
+    let [title, cause, cure] = language.explanation(reason);
     let asks_again = matches!(
         reason,
         Reason::OtherBrowser
@@ -68,17 +72,22 @@ pub(crate) fn explanation(reason: Reason) -> Response {
             | Reason::UnknownIdentity
             | Reason::UnverifiedMember
     );
-    private(status, &MessagePage { title, cause, cure, asks_again })
+    private(
+        language,
+        texts(reason).status,
+        &MessagePage { language, title, cause, cure, asks_again },
+    )
 }
 
 /// Returns a page with private data: never cached, and with a form that is submitted to this
 /// service. Without a referrer, a form would state no origin.
-pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
+pub(crate) fn private(language: Language, status: StatusCode, page: &impl Template) -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| content_security_policy("'self'"));
     let mut response = Response::new(Body::from(render(page)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
+    headers.insert(CONTENT_LANGUAGE, language.header());
     headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -432,3 +432,35 @@ async fn malformed_addresses_are_rejected_with_the_field(store: TestStore) {
     let answer = TestResponse::of(service.request(Method::POST, "/sign-in").json(&json!([]))).await;
     assert_eq!(answer.body["reason"], Value::from("malformed_body"));
 }
+
+#[on_both_engines]
+async fn pages_are_in_german_for_browsers_that_prefer_it(store: TestStore) {
+    let service = Service::start(store).await;
+    let mut browser = Browser::default();
+    let german =
+        |request: RequestBuilder| request.header("accept-language", "de-CH,de;q=0.9,en;q=0.5");
+    let page = browser.send(german(service.request(Method::GET, "/sign-in"))).await;
+    let assert_german = |answer: &TestResponse, status: u16, words: &str| {
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.header("content-language"), "de");
+        let text = answer.body.as_str().unwrap();
+        assert!(text.contains("<html lang=\"de\">") && text.contains(words), "{words}: {text}");
+    };
+    assert_german(&page, 200, "E-Mail-Adresse");
+    let send = |path: &str, fields: &[(&str, &str)]| {
+        german(form(service.request(Method::POST, path), fields))
+    };
+    let invalid = browser.send(send("/sign-in", &[("email", "nobody")])).await;
+    assert_german(&invalid, 400, "Die Adresse ist ungültig.");
+    let asked = browser.send(send("/sign-in", &[("email", OWNER)])).await;
+    assert_german(&asked, 202, "Sehen Sie in Ihre Mails");
+    let wrong = browser.send(send("/sign-in/code", &[("code", "AAAA-AAAA")])).await;
+    assert_german(&wrong, 403, "Der Code ist nicht der aus der zuletzt angeforderten Mail.");
+    let ended = browser.send(german(service.request(Method::GET, "/sign-in/link?code=x"))).await;
+    assert_german(&ended, 410, "Der Link oder der Code gilt nicht mehr");
+    let unknown = browser.send(german(service.request(Method::GET, "/invite?code=x"))).await;
+    assert_german(&unknown, 404, "Die Einladung gibt es nicht");
+    let english = browser.get(&service, "/sign-in").await;
+    assert_eq!(english.header("content-language"), "en");
+    assert!(english.body.as_str().unwrap().contains("E-mail address"));
+}

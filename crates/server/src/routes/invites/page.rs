@@ -21,11 +21,13 @@ use crate::extract::body::FormBody;
 use crate::extract::query::Query;
 use crate::extract::sign_in_client::SignInClient;
 use crate::problem::Problem;
+use crate::respond::language::Language;
 use crate::respond::pages::{self, MessagePage};
 
 #[derive(Template)]
 #[template(path = "invite.html")]
 struct InvitePage<'a> {
+    language: Language,
     code: &'a str,
     /// The idempotency key of the form.
     attempt: String,
@@ -38,13 +40,14 @@ struct InvitePage<'a> {
 /// A field of the form.
 struct FormValues {
     value: String,
-    /// The validation error of the value.
+    /// The validation error of the value, as a sentence.
     problem: Option<String>,
 }
 
 #[derive(Template)]
 #[template(path = "invite_accepted.html")]
 struct AcceptedPage<'a> {
+    language: Language,
     accepted: &'a AcceptedInvite,
     token: &'a str,
     url: &'a str,
@@ -79,19 +82,20 @@ struct AcceptedPage<'a> {
 pub(crate) async fn get(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
     let invite = match invites::find(app.service(), &code).await? {
         InviteLookup::Open(invite) => as_seen_by(&app, &client.browser, *invite).await?,
-        over => return Ok(ended_page(&over)),
+        over => return Ok(ended_page(language, &over)),
     };
     let email = EmailAddress::from_stored(&invite.email);
     let full_name = FormValues { value: invite.name.clone(), problem: None };
     let suggested = Username::from_email(&email, 1);
     let username = FormValues { value: suggested.as_str().to_owned(), problem: None };
-    Ok(form_page(&app, StatusCode::OK, &code, &invite, full_name, username))
+    Ok(form_page(&app, language, StatusCode::OK, &code, &invite, full_name, username))
 }
 
 /// Accept an invite on its page
@@ -130,10 +134,11 @@ pub(crate) async fn get(
 pub(crate) async fn submit(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     sent: FormBody,
 ) -> Result<Response, Problem> {
     if client.require_own_page().is_err() {
-        return Ok(pages::explanation(Reason::ForeignOrigin));
+        return Ok(pages::explanation(language, Reason::ForeignOrigin));
     }
     let origin = client.browser.request.clone();
     let code = sent.field("code");
@@ -145,7 +150,7 @@ pub(crate) async fn submit(
     };
     let invite = match invites::find(app.service(), code).await? {
         InviteLookup::Open(invite) => as_seen_by(&app, &client.browser, *invite).await?,
-        over => return repeated_or_ended(&app, code, &token, &over).await,
+        over => return repeated_or_ended(&app, language, code, &token, &over).await,
     };
     let (full_name, username) = match &invite.user {
         // An existing user keeps its names.
@@ -155,14 +160,20 @@ pub(crate) async fn submit(
         }
     };
     let refused = |status, of_full_name: Option<Invalid>, of_username: Option<String>| {
-        let problem = of_full_name.map(|invalid| invalid.to_string());
+        let problem = of_full_name.map(|invalid| {
+            let german = "Der volle Name ist leer, zu lang oder hat Steuerzeichen.".to_owned();
+            language.text(format!("Your full name {invalid}."), german)
+        });
         let full_name = FormValues { value: full_name.clone(), problem };
         let username = FormValues { value: username.clone(), problem: of_username };
-        Ok(form_page(&app, status, code, &invite, full_name, username))
+        Ok(form_page(&app, language, status, code, &invite, full_name, username))
     };
     let read = (FullName::parse(full_name.as_str()), Username::parse(username.as_str()));
     let (Ok(name), Ok(short_name)) = read else {
-        let of_username = read.1.err().map(|invalid| invalid.to_string());
+        let of_username = read.1.err().map(|invalid| {
+            let german = "Der Benutzername ist leer, zu lang oder hat Leerzeichen.".to_owned();
+            language.text(format!("Your username {invalid}."), german)
+        });
         return refused(StatusCode::BAD_REQUEST, read.0.err(), of_username);
     };
     let is_allowed = app.sessions().is_allowed;
@@ -175,18 +186,21 @@ pub(crate) async fn submit(
         browser: is_allowed.then_some(client.browser),
     };
     match invites::accept(app.service(), acceptance.clone(), origin).await {
-        Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
+        Ok(accepted) => Ok(accepted_page(&app, language, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
-            let detail = "belongs to another user: choose another one".to_owned();
-            refused(StatusCode::CONFLICT, None, Some(detail))
+            let detail = language.text(
+                "Your username belongs to another user: choose another one.",
+                "Der Benutzername gehört zu einem anderen Benutzer: wählen Sie einen anderen.",
+            );
+            refused(StatusCode::CONFLICT, None, Some(detail.to_owned()))
         }
         Err(error) if error.reason() == Some(Reason::SignInRequired) => {
-            Ok(pages::explanation(Reason::SignInRequired))
+            Ok(pages::explanation(language, Reason::SignInRequired))
         }
         // Another request may have ended the invite in the meantime.
         Err(error) => match invites::find(app.service(), code).await? {
             InviteLookup::Open(_) => Err(error.into()),
-            over => Ok(ended_page(&over)),
+            over => Ok(ended_page(language, &over)),
         },
     }
 }
@@ -216,21 +230,27 @@ async fn signed_in_user(app: &App, browser: &Browser) -> Result<Option<UserId>, 
 /// the accepted invite.
 async fn repeated_or_ended(
     app: &App,
+    language: Language,
     code: &str,
     token: &AccessToken,
     over: &InviteLookup,
 ) -> Result<Response, Problem> {
     Ok(match invites::find_accepted(app.service(), code, token).await? {
-        Some(accepted) => accepted_page(app, &accepted, token),
-        None => ended_page(over),
+        Some(accepted) => accepted_page(app, language, &accepted, token),
+        None => ended_page(language, over),
     })
 }
 
-fn accepted_page(app: &App, accepted: &AcceptedInvite, token: &AccessToken) -> Response {
+fn accepted_page(
+    app: &App,
+    language: Language,
+    accepted: &AcceptedInvite,
+    token: &AccessToken,
+) -> Response {
     let url = app.limits().public_url.trim_end_matches('/');
     let opens_console = accepted.session.is_some() && app.limits().console.page().is_some();
-    let page = AcceptedPage { accepted, token: token.reveal(), url, opens_console };
-    let mut response = pages::private(StatusCode::OK, &page);
+    let page = AcceptedPage { language, accepted, token: token.reveal(), url, opens_console };
+    let mut response = pages::private(language, StatusCode::OK, &page);
     if let Some(started) = &accepted.session {
         app.sessions().start(&mut response, &started.cookie);
     }
@@ -239,6 +259,7 @@ fn accepted_page(app: &App, accepted: &AcceptedInvite, token: &AccessToken) -> R
 
 fn form_page(
     app: &App,
+    language: Language,
     status: StatusCode,
     code: &str,
     invite: &OpenInvite,
@@ -247,39 +268,73 @@ fn form_page(
 ) -> Response {
     let expires = invite.expires_at.to_minute_text();
     let attempt = app.environment().new_code();
-    pages::private(status, &InvitePage { code, attempt, invite, expires, full_name, username })
+    let page = InvitePage { language, code, attempt, invite, expires, full_name, username };
+    pages::private(language, status, &page)
 }
 
 /// Returns the page of an invite that can't be accepted.
-fn ended_page(found: &InviteLookup) -> Response {
-    let gone = StatusCode::GONE;
-    let (status, title, cause, cure) = match found {
-        InviteLookup::Open(_) | InviteLookup::Unknown => (
-            StatusCode::NOT_FOUND,
-            "The invite does not exist",
-            "The link of this page belongs to no invite. A part of it may be missing.",
-            "Open the link in the mail again, or copy the complete link into the address bar.",
+fn ended_page(language: Language, found: &InviteLookup) -> Response {
+    let status = match found {
+        InviteLookup::Open(_) | InviteLookup::Unknown => StatusCode::NOT_FOUND,
+        InviteLookup::Expired | InviteLookup::Used | InviteLookup::Withdrawn => StatusCode::GONE,
+    };
+    let [title, cause, cure] = match found {
+        InviteLookup::Open(_) | InviteLookup::Unknown => language.text(
+            [
+                "The invite does not exist",
+                "The link of this page belongs to no invite. A part of it may be missing.",
+                "Open the link in the mail again, or copy the complete link into the address bar.",
+            ],
+            [
+                "Die Einladung gibt es nicht",
+                "Der Link dieser Seite gehört zu keiner Einladung. Vielleicht fehlt ein Teil.",
+                "Öffnen Sie den Link in der Mail noch einmal, oder kopieren Sie ihn vollständig.",
+            ],
         ),
-        InviteLookup::Expired => (
-            gone,
-            "The invite has expired",
-            "An invite can be accepted for seven days.",
-            "Ask the person who invited you for a new one.",
+        InviteLookup::Expired => language.text(
+            [
+                "The invite has expired",
+                "An invite can be accepted for seven days.",
+                "Ask the person who invited you for a new one.",
+            ],
+            [
+                "Die Einladung ist abgelaufen",
+                "Eine Einladung gilt sieben Tage.",
+                "Bitten Sie die Person, die Sie eingeladen hat, um eine neue.",
+            ],
         ),
-        InviteLookup::Used => (
-            gone,
-            "The invite was accepted",
-            "An invite can be accepted once. If you accepted it yourself, you are a member and \
-             have a token.",
-            "If you have lost the token, ask the operator of this service for a new one. If \
-             another person accepted the invite, inform the person who invited you.",
+        InviteLookup::Used => language.text(
+            [
+                "The invite was accepted",
+                "An invite can be accepted once. If you accepted it yourself, you are a member and \
+                 have a token.",
+                "If you have lost the token, ask the operator of this service for a new one. If \
+                 another person accepted the invite, inform the person who invited you.",
+            ],
+            [
+                "Die Einladung wurde angenommen",
+                "Eine Einladung gilt einmal. Wenn Sie sie selbst angenommen haben, sind Sie Mitglied \
+                 und haben ein Token.",
+                "Wenn Sie das Token verloren haben, bitten Sie den Betreiber um ein neues. Hat eine \
+                 andere Person die Einladung angenommen, informieren Sie die, die Sie eingeladen hat.",
+            ],
         ),
-        InviteLookup::Withdrawn => (
-            gone,
-            "The invite is void",
-            "It was withdrawn, or replaced by a newer invite.",
-            "Look for a newer mail, or ask the person who invited you.",
+        InviteLookup::Withdrawn => language.text(
+            [
+                "The invite is void",
+                "It was withdrawn, or replaced by a newer invite.",
+                "Look for a newer mail, or ask the person who invited you.",
+            ],
+            [
+                "Die Einladung gilt nicht mehr",
+                "Sie wurde zurückgezogen oder durch eine neuere ersetzt.",
+                "Suchen Sie eine neuere Mail, oder fragen Sie die Person, die Sie eingeladen hat.",
+            ],
         ),
     };
-    pages::private(status, &MessagePage { title, cause, cure, asks_again: false })
+    pages::private(
+        language,
+        status,
+        &MessagePage { language, title, cause, cure, asks_again: false },
+    )
 }

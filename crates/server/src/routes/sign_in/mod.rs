@@ -17,6 +17,7 @@ use galley_domain::people::EmailAddress;
 use self::schema::{CodeForm, LinkForm};
 use crate::extract::body::{FormBody, JsonOrForm};
 use crate::extract::sign_in_client::SignInClient;
+use crate::respond::language::Language;
 use crate::routes::prelude::*;
 
 /// Get the page to sign in
@@ -26,8 +27,8 @@ use crate::routes::prelude::*;
     get, path = "/sign-in", operation_id = "getSignInPage",
     responses((status = 200, body = String, content_type = "text/html")),
 )]
-pub(crate) async fn page(State(app): State<App>) -> Response {
-    pages::address(&app, StatusCode::OK, "", None)
+pub(crate) async fn page(State(app): State<App>, language: Language) -> Response {
+    pages::address(&app, language, StatusCode::OK, "", None)
 }
 
 /// Ask for a mail to sign in
@@ -61,6 +62,7 @@ pub(crate) async fn page(State(app): State<App>) -> Response {
 pub(crate) async fn request(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     body: JsonOrForm,
 ) -> Result<Response, Problem> {
     let (email, is_form) = match body {
@@ -77,8 +79,10 @@ pub(crate) async fn request(
             match EmailAddress::parse(text) {
                 Ok(email) => (email, true),
                 Err(invalid) => {
-                    let problem = format!("The address {invalid}.");
-                    return Ok(pages::address(&app, StatusCode::BAD_REQUEST, text, Some(&problem)));
+                    let english = format!("The address {invalid}.");
+                    let problem = language.text(english, "Die Adresse ist ungültig.".to_owned());
+                    let status = StatusCode::BAD_REQUEST;
+                    return Ok(pages::address(&app, language, status, text, Some(&problem)));
                 }
             }
         }
@@ -89,11 +93,13 @@ pub(crate) async fn request(
     };
     let requested = match requested {
         Ok(requested) => requested,
-        Err(error) if is_form => return pages::failed_address(&app, email.as_str(), error),
+        Err(error) if is_form => {
+            return pages::failed_address(&app, language, email.as_str(), error);
+        }
         Err(error) => return Err(error.into()),
     };
     let mut response = if is_form {
-        pages::code(StatusCode::ACCEPTED, None)
+        pages::code(language, StatusCode::ACCEPTED, None)
     } else {
         response::accepted(&SignInRequestedBody { expires_at: requested.expires_at })
     };
@@ -125,13 +131,14 @@ pub(crate) async fn request(
 pub(crate) async fn link(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
     match sign_in::find_link(app.service(), &code, client.sign_in.as_deref()).await {
-        Ok(user) => Ok(pages::link(&user, &code)),
-        Err(error) => pages::failed_link(error),
+        Ok(user) => Ok(pages::link(language, &user, &code)),
+        Err(error) => pages::failed_link(language, error),
     }
 }
 
@@ -157,6 +164,7 @@ pub(crate) async fn link(
 pub(crate) async fn use_link(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     form: FormBody,
 ) -> Result<Response, Problem> {
     let code = form.required("code")?;
@@ -168,7 +176,7 @@ pub(crate) async fn use_link(
     };
     match signed_in.await {
         Ok(started) => Ok(signed_in_response(&app, &started)),
-        Err(error) => pages::failed_link(error),
+        Err(error) => pages::failed_link(language, error),
     }
 }
 
@@ -199,6 +207,7 @@ pub(crate) async fn use_link(
 pub(crate) async fn use_code(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     form: FormBody,
 ) -> Result<Response, Problem> {
     let code = form.required("code")?;
@@ -211,10 +220,10 @@ pub(crate) async fn use_code(
     match signed_in.await {
         Ok(started) => Ok(signed_in_response(&app, &started)),
         Err(error) if error.reason() == Some(Reason::WrongCode) => {
-            let problem = pages::detail(&error);
-            Ok(pages::code(StatusCode::FORBIDDEN, Some(&problem)))
+            let problem = pages::detail(language, Reason::WrongCode, &error);
+            Ok(pages::code(language, StatusCode::FORBIDDEN, Some(&problem)))
         }
-        Err(error) => pages::failed_link(error),
+        Err(error) => pages::failed_link(language, error),
     }
 }
 

@@ -10,11 +10,13 @@ use galley_storage::users::User;
 
 use crate::app::App;
 use crate::problem::{Problem, texts};
+use crate::respond::language::Language;
 use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct AddressPage<'a> {
+    language: Language,
     email: &'a str,
     problem: Option<&'a str>,
     /// The name of the identity provider, if one is registered.
@@ -24,12 +26,14 @@ struct AddressPage<'a> {
 #[derive(Template)]
 #[template(path = "sign_in_code.html")]
 struct CodePage<'a> {
+    language: Language,
     problem: Option<&'a str>,
 }
 
 #[derive(Template)]
 #[template(path = "sign_in_link.html")]
 struct LinkPage<'a> {
+    language: Language,
     user: &'a User,
     code: &'a str,
 }
@@ -37,6 +41,7 @@ struct LinkPage<'a> {
 #[derive(Template)]
 #[template(path = "sign_in_provider.html")]
 struct ProviderPage<'a> {
+    language: Language,
     name: &'a str,
     url: &'a str,
 }
@@ -48,46 +53,58 @@ fn provider_name(app: &App) -> Option<&str> {
 /// Returns the page with the form for an address.
 pub(super) fn address(
     app: &App,
+    language: Language,
     status: StatusCode,
     email: &str,
     problem: Option<&str>,
 ) -> Response {
-    pages::private(status, &AddressPage { email, problem, provider: provider_name(app) })
+    let page = AddressPage { language, email, problem, provider: provider_name(app) };
+    pages::private(language, status, &page)
 }
 
 /// Returns the page that leads to the identity provider. The policy on forms would apply to a
 /// redirection, too, and the provider may redirect to further sites.
-pub(super) fn provider(app: &App, url: &str) -> Response {
+pub(super) fn provider(app: &App, language: Language, url: &str) -> Response {
     let name = provider_name(app).unwrap_or_default();
-    pages::private(StatusCode::OK, &ProviderPage { name, url })
+    pages::private(language, StatusCode::OK, &ProviderPage { language, name, url })
 }
 
 /// Returns the page with the form for a code.
-pub(super) fn code(status: StatusCode, problem: Option<&str>) -> Response {
-    pages::private(status, &CodePage { problem })
+pub(super) fn code(language: Language, status: StatusCode, problem: Option<&str>) -> Response {
+    pages::private(language, status, &CodePage { language, problem })
 }
 
 /// Returns the page with the button of a link.
-pub(super) fn link(user: &User, code: &str) -> Response {
-    pages::private(StatusCode::OK, &LinkPage { user, code })
+pub(super) fn link(language: Language, user: &User, code: &str) -> Response {
+    pages::private(language, StatusCode::OK, &LinkPage { language, user, code })
 }
 
 /// Returns the page for an address that was rejected.
-pub(super) fn failed_address(app: &App, email: &str, error: Error) -> Result<Response, Problem> {
+pub(super) fn failed_address(
+    app: &App,
+    language: Language,
+    email: &str,
+    error: Error,
+) -> Result<Response, Problem> {
     let Some(reason) = explained(&error) else { return Err(error.into()) };
-    let problem = detail(&error);
-    let response = address(app, texts(reason).status, email, Some(&problem));
+    let problem = detail(language, reason, &error);
+    let response = address(app, language, texts(reason).status, email, Some(&problem));
     Ok(with_retry_after(response, error))
 }
 
 /// Returns the page for a link or a code that can't be used.
-pub(super) fn failed_link(error: Error) -> Result<Response, Problem> {
+pub(super) fn failed_link(language: Language, error: Error) -> Result<Response, Problem> {
     let Some(reason) = explained(&error) else { return Err(error.into()) };
-    Ok(with_retry_after(pages::explanation(reason), error))
+    Ok(with_retry_after(pages::explanation(language, reason), error))
 }
 
-/// Returns the detail of a rejection as a sentence.
-pub(super) fn detail(error: &Error) -> String {
+/// Returns the detail of a rejection as a sentence. Details are in English; in German, it is the
+/// cause of all rejections for the reason.
+pub(super) fn detail(language: Language, reason: Reason, error: &Error) -> String {
+    if language.is_german() {
+        let [_, cause, cure] = language.explanation(reason);
+        return format!("{cause} {cure}");
+    }
     let detail = match error {
         Error::Rejected(rejection) => rejection.detail.as_str(),
         Error::Storage(_) => "",

@@ -6,6 +6,7 @@ use super::schema::ProviderForm;
 use super::{pages, signed_in_response};
 use crate::extract::body::FormBody;
 use crate::extract::sign_in_client::SignInClient;
+use crate::respond::language::Language;
 use crate::routes::prelude::*;
 
 /// Sign in with the identity provider
@@ -36,6 +37,7 @@ use crate::routes::prelude::*;
 pub(crate) async fn start(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     _: FormBody,
 ) -> Result<Response, Problem> {
     let started = async {
@@ -44,11 +46,11 @@ pub(crate) async fn start(
     };
     match started.await {
         Ok(request) => {
-            let mut response = pages::provider(&app, &request.url);
+            let mut response = pages::provider(&app, language, &request.url);
             app.sessions().start_sign_in(&mut response, &request.browser);
             Ok(response)
         }
-        Err(error) => pages::failed_link(error),
+        Err(error) => pages::failed_link(language, error),
     }
 }
 
@@ -86,6 +88,7 @@ pub(crate) async fn start(
 pub(crate) async fn complete(
     State(app): State<App>,
     client: SignInClient,
+    language: Language,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let callback = Callback {
@@ -102,6 +105,6 @@ pub(crate) async fn complete(
     };
     match signed_in.await {
         Ok(started) => Ok(signed_in_response(&app, &started)),
-        Err(error) => pages::failed_link(error),
+        Err(error) => pages::failed_link(language, error),
     }
 }

@@ -131,3 +131,23 @@ async fn ambiguous_forms_are_rejected(store: TestStore) {
     TestResponse::of(twice).await.assert_problem(400, "validation", &["code"]);
     assert_eq!(state(&service).await, before);
 }
+
+#[on_both_engines]
+async fn the_page_is_in_german_for_browsers_that_prefer_it(store: TestStore) {
+    let service = Service::start(store).await;
+    let (_, code) = invite(&service, "ann@example.org", "Ann").await;
+    let german = |request: RequestBuilder| request.header("accept-language", "de");
+    let path = format!("/invite?code={code}");
+    let shown = TestResponse::of(german(service.request(Method::GET, &path))).await;
+    assert_page(&shown, 200, "<strong><bdi>home</bdi></strong> lädt Sie in den Arbeitsbereich");
+    let send = async |username: &str| {
+        let fields = [("code", code.as_str()), ("fullName", "Ann"), ("username", username)];
+        TestResponse::of(german(form(service.request(Method::POST, "/invite"), &fields))).await
+    };
+    assert_page(
+        &send("a b").await,
+        400,
+        "Der Benutzername ist leer, zu lang oder hat Leerzeichen.",
+    );
+    assert_page(&send("ann").await, 200, "Sie sind jetzt Mitglied");
+}
