@@ -22,6 +22,7 @@ pub mod role;
 pub mod sample_events;
 pub mod schemas;
 pub mod session;
+pub mod setting;
 pub mod tag;
 pub mod token;
 pub mod trash;

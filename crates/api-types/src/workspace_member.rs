@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::request::body;
+use crate::role::permissions;
 use crate::schemas;
 
 /// A member of the workspace, or a pending invite.
@@ -156,6 +157,10 @@ pub struct MembershipBody<'a> {
     id: WorkspaceMemberId,
     workspace: WorkspaceBody<'a>,
     role: RoleReferenceBody<'a>,
+    /// The permissions of the role. A write permission includes the read permission. A token may
+    /// have fewer.
+    #[schema(value_type = Vec<schemas::Permission>)]
+    permissions: Vec<String>,
 }
 
 /// A role with its name.
@@ -175,6 +180,7 @@ impl<'a> MembershipBody<'a> {
             id: membership.id,
             workspace: WorkspaceBody::new(&membership.workspace, with_billing),
             role: RoleReferenceBody { id: membership.role.id, name: membership.role.name.as_str() },
+            permissions: permissions(membership.role.permissions),
         }
     }
 }

@@ -5,7 +5,7 @@ mod backups;
 mod bundle;
 mod check;
 pub mod cli;
-mod config;
+pub mod config;
 mod export;
 pub mod first_start;
 mod group;

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
+use galley_api_types::setting::SettingSource;
 use galley_application::default_limits;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
@@ -209,15 +210,6 @@ pub(crate) struct EffectiveSetting {
     pub(crate) text: Option<String>,
     pub(crate) is_secret: bool,
     pub(crate) source: SettingSource,
-}
-
-/// The source of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SettingSource {
-    Default,
-    File,
-    /// A variable or a flag.
-    Command,
 }
 
 /// The settings file that is read if it exists and no other is named.

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use galley_commands::settings::Settings;
 use galley_commands::version::VERSION;
-use galley_commands::{first_start, key, logging};
+use galley_commands::{config, first_start, key, logging};
 
 /// The interval at which recorded measurements are aggregated, so that they don't accumulate
 /// between two scrapes.
@@ -60,6 +60,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         public_url: settings.public_url(address),
         allows_sign_in_over_http: settings.allows_sign_in_over_http(),
         console: ConsoleFiles::new(galley_console::FILES),
+        settings: config::effective(settings)?,
         identity_provider: settings.identity_provider(&settings.public_url(address))?,
         node: node(address),
         revision_retention: settings.revision_retention(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use galley_api_types::setting::SettingBody;
 use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
 use galley_application::{CredentialUse, Environment, LogLimit, Service, ServiceSettings};
@@ -65,6 +66,8 @@ pub struct ServerLimits {
     pub identity_provider: Option<Provider>,
     /// The files of the web console.
     pub console: ConsoleFiles,
+    /// The effective settings of the program, as they are shown.
+    pub settings: Vec<SettingBody>,
     /// The name of this node among those that serve the same database.
     pub node: String,
     /// The time for which revisions are kept.
@@ -97,6 +100,7 @@ impl Default for ServerLimits {
             allows_sign_in_over_http: false,
             identity_provider: None,
             console: ConsoleFiles::default(),
+            settings: Vec::new(),
             node: String::new(),
             revision_retention: RevisionRetention::default(),
             trash_retention_days: trash::RETENTION_DAYS,

@@ -19,8 +19,8 @@ use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
     audit, console, content_groups, content_pieces, docs, events, home, imports, invites, problems,
-    profile, roles, service, sessions, sign_in, tags, tokens, variants, webhook_deliveries,
-    webhooks, workspace, workspace_memberships,
+    profile, roles, service, sessions, settings, sign_in, tags, tokens, variants,
+    webhook_deliveries, webhooks, workspace, workspace_memberships,
 };
 
 /// The OpenAPI document as it is served, built at the first request.
@@ -126,6 +126,7 @@ fn table() -> Endpoints<App> {
         sign_in::provider::complete,
         workspace::get,
         workspace::update,
+        settings::list,
         workspace_memberships::list_members,
         workspace_memberships::list_workspaces,
         workspace_memberships::create,

@@ -25,6 +25,7 @@ pub mod profile;
 pub mod roles;
 pub mod scheduled_publishing;
 pub mod sessions;
+pub mod settings;
 pub mod setup;
 pub mod sign_in;
 pub mod tags;

@@ -108,6 +108,11 @@ fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed() {
     run_script_on_sqlite("models.mjs", 2);
 }
 
+#[test]
+fn a_role_shows_its_actions_and_no_others() {
+    run_script_on_sqlite("roles.mjs", 0);
+}
+
 #[on_both_engines]
 async fn saved_words_survive_kills_cuts_crashes_and_second_tabs(store: TestStore) {
     let rounds = size(2, 2, 50);

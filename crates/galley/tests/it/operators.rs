@@ -99,6 +99,34 @@ async fn members_are_added_and_listed(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn settings_are_served_as_config_prints_them(store: TestStore) {
+    let port = free_port();
+    let program = Program::serve(&store, port);
+    let (status, settings) = get(&program, &init_token(), "/settings").await;
+    assert_eq!(status, 200, "{settings}");
+    // The same as for the program.
+    let mut config = galley(&store);
+    config.args(["config", "--listen", &format!("127.0.0.1:{port}")]);
+    let printed = stdout(&run(config.env("GALLEY_INVITES_PER_HOUR", "1000000")));
+    let lines: Vec<_> = printed.lines().skip(1).collect();
+    let settings = settings.as_array().unwrap();
+    assert_eq!(settings.len(), lines.len(), "{printed}");
+    for (setting, line) in settings.iter().zip(&lines) {
+        let [name, value, source] = ["name", "value", "source"].map(|field| &setting[field]);
+        let source =
+            if source == "command" { "variable or flag" } else { source.as_str().unwrap() };
+        let (shown, shown_source) = line.rsplit_once("# ").unwrap();
+        let (shown_name, shown_value) = shown.split_once("  ").unwrap();
+        assert_eq!(name, shown_name);
+        assert_eq!(value, shown_value.trim(), "{line}");
+        assert_eq!(source, shown_source, "{line}");
+    }
+    let secrets = [init_token(), KEY.to_owned()];
+    let texts = serde_json::to_string(settings).unwrap();
+    assert!(!secrets.iter().any(|secret| texts.contains(secret)), "{texts}");
+}
+
+#[on_both_engines]
 async fn workspaces_are_created_listed_and_updated(store: TestStore) {
     let program = Program::serve(&store, free_port());
     let create = |email: &str| {

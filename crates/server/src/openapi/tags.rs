@@ -1,7 +1,7 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 24] = [
+pub(super) const TAGS: [(&str, &str, &str); 25] = [
     (
         "content-pieces",
         "Content pieces",
@@ -24,6 +24,7 @@ pub(super) const TAGS: [(&str, &str, &str); 24] = [
     ("sign-in", PROFILE, ""),
     ("sign-out", PROFILE, ""),
     ("workspace", "Workspace", "The workspace of the token."),
+    ("settings", "Settings", "The settings of the installation."),
     ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
     ("events", "Events", "The changes in the workspace, in the order of their commits."),
     ("audit", "Audit log", "The changes of all resources, and their authors."),

@@ -15,6 +15,7 @@ pub(crate) mod profile;
 pub(crate) mod roles;
 pub(crate) mod service;
 pub(crate) mod sessions;
+pub(crate) mod settings;
 pub(crate) mod sign_in;
 pub(crate) mod tags;
 pub(crate) mod tokens;

@@ -1,5 +1,7 @@
-//! `/profile` and `/workspace`: the token's user and workspace.
+//! `/profile`, `/workspace` and `/settings`: the token's user and workspace, and the installation.
 
+use galley_api_types::setting::{SettingBody, SettingSource};
+use galley_server::ServerLimits;
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -85,4 +87,43 @@ async fn a_workspace_is_read_and_updated(store: TestStore) {
     let answer = service.put("/workspace", &json!({"name": null})).await;
     answer.assert_problem(400, "validation", &["name"]);
     assert_eq!(service.last_sequence().await, sequence, "no event is fired");
+}
+
+#[on_both_engines]
+async fn the_settings_are_those_of_the_only_workspace(store: TestStore) {
+    let shown = SettingBody {
+        name: "revision-retention".to_owned(),
+        value: "30".to_owned(),
+        source: SettingSource::File,
+    };
+    let limits = ServerLimits { settings: vec![shown], ..ServerLimits::default() };
+    let service = Service::start_with(store, limits).await;
+    let listed = service.get("/settings").await;
+    let setting = json!({"name": "revision-retention", "value": "30", "source": "file"});
+    assert_eq!((listed.status.as_u16(), listed.body), (200, json!([setting])));
+    let reader = service.token("workspace:read", None).await;
+    let rejected = service.send_as(&reader, Method::GET, "/settings", None).await;
+    rejected.assert_problem(403, "insufficient_permissions", &[]);
+    // Another workspace may belong to another customer of the operator.
+    let other = service.other_workspace().await;
+    for token in [&service.home.token, &other.token] {
+        let rejected = service.send_as(token, Method::GET, "/settings", None).await;
+        rejected.assert_problem(403, "beyond_own_permissions", &[]);
+        assert!(rejected.body["detail"].as_str().unwrap().contains("galley config"));
+    }
+}
+
+#[on_both_engines]
+async fn a_membership_states_the_permissions_of_its_role(store: TestStore) {
+    let service = Service::start(store).await;
+    let permissions = json!(["contentPieces:write", "tags:read"]);
+    let role = service.create("/roles", &json!({"name": "A", "permissions": permissions})).await;
+    let person = service.person("Ada", &role).await;
+    let path = "/workspace-memberships/list-workspaces";
+    let listed = service.send_as(&person.token, Method::GET, path, None).await;
+    assert_eq!(listed.body[0]["permissions"], permissions);
+    let all = &service.get(path).await.body[0]["permissions"];
+    let roles = service.get("/roles/list").await;
+    let admin = roles.body.as_array().unwrap().iter().find(|role| role["baseType"] == "admin");
+    assert_eq!(all, &admin.unwrap()["permissions"]);
 }

@@ -260,6 +260,7 @@ async fn variants_tags_and_filters_are_those_of_the_published_revision(store: Te
         ("&dateTo=2026-11-15".to_owned(), Some(&*shown)),
         ("&dateFrom=2026-11-15".to_owned(), None),
         ("&hasVariant=de".to_owned(), Some(&*shown)),
+        ("&withoutVariant=de".to_owned(), None),
         ("&variant=de".to_owned(), Some("Titel")),
         (format!("&variant=de&tagId={red}"), Some("Titel")),
         (format!("&variant=de&tagId={blue}"), None),

@@ -38,6 +38,8 @@ pub struct PieceFilters {
     pub member: Option<WorkspaceMemberId>,
     /// Pieces with overrides in this variant only.
     pub overridden_variant: Option<VariantId>,
+    /// Pieces without overrides in this variant only.
+    pub missing_variant: Option<VariantId>,
 }
 
 /// The value for a missing date, which sorts before all dates.
@@ -120,6 +122,7 @@ impl PieceFilters {
             && self.tags.is_empty()
             && self.member.is_none()
             && self.overridden_variant.is_none()
+            && self.missing_variant.is_none()
     }
 
     /// Returns the filters in SQL, for pieces as they are in `view`.
@@ -130,6 +133,16 @@ impl PieceFilters {
             of_pieces.push_str(&in_list("p.id", ids.iter().copied(), params));
         }
         self.push_time_conditions(variant.is_some(), &mut of_pieces, params);
+        if let Some(missing) = self.missing_variant {
+            params.push(missing.into());
+            of_pieces.push_str(&format!(
+                " AND NOT EXISTS (SELECT 1 FROM {} o WHERE o.workspace_id = ?1
+                    AND o.variant_id = ?{} AND o.order_key = p.order_key
+                    AND o.content_piece_id = p.id)",
+                tables(of).overridden_variants,
+                params.len()
+            ));
+        }
         let (mut any, mut all) = (Vec::new(), Vec::new());
         if let Some(variant) = variant {
             of_pieces.push_str(&self.conditions_in_variant(of, variant, params));

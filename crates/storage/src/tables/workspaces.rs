@@ -63,6 +63,11 @@ pub async fn any(tx: &Tx<'_>) -> Result<bool> {
     tx.exists("SELECT 1 FROM workspaces LIMIT 1", &[]).await
 }
 
+/// Returns true if the database has other workspaces than this one.
+pub async fn has_others(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<bool> {
+    tx.exists("SELECT 1 FROM workspaces WHERE id <> ?1 LIMIT 1", params![workspace]).await
+}
+
 /// Lists the id and name of each workspace, the oldest first.
 pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
     let sql = "SELECT id, name FROM workspaces ORDER BY id";

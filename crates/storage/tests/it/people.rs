@@ -60,6 +60,8 @@ pub(crate) async fn leave(
 
 async fn the_workspace(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
     assert!(workspaces::any(tx).await?);
+    assert!(!workspaces::has_others(tx, workspace).await?);
+    assert!(workspaces::has_others(tx, WorkspaceId::new(1)).await?);
     assert_eq!(workspaces::list(tx).await?, [(workspace, "Test".to_owned())]);
     workspaces::lock(tx, workspace).await?;
     let mut changed = workspaces::find(tx, workspace).await?.expect("it is there");

@@ -19,10 +19,12 @@ use crate::scope::Scope;
 /// The filters, the sort, the view and the page of a list of pieces.
 #[derive(Debug, Clone)]
 pub struct PieceListRequest {
-    /// The filters, without those by the scope and by an overridden variant.
+    /// The filters, without those by the scope and by the overrides of a variant.
     pub filters: PieceFilters,
     /// Lists only pieces with overrides in this variant.
     pub overridden_variant: Option<VariantRef>,
+    /// Lists only pieces without overrides in this variant.
+    pub missing_variant: Option<VariantRef>,
     /// The sort.
     pub sort: Sort,
     /// The beginning of the page.
@@ -112,11 +114,15 @@ async fn list_in(
     let mut filters =
         PieceFilters { within: scope.content_groups.clone(), ..request.filters.clone() };
     filters.ids = of_piece.or(filters.ids);
-    if let Some(name) = &request.overridden_variant {
+    for (name, filter) in [
+        (&request.overridden_variant, &mut filters.overridden_variant),
+        (&request.missing_variant, &mut filters.missing_variant),
+    ] {
+        let Some(name) = name else { continue };
         let Some(found) = storage::variants::find_named(tx, scope.workspace, name).await? else {
             return Ok(PiecePage::empty(request));
         };
-        filters.overridden_variant = Some(found.id);
+        *filter = Some(found.id);
     }
     let total = match request.count_up_to {
         Some(limit) => {

@@ -69,6 +69,9 @@ struct PieceListParameters {
     /// key.
     #[param(example = "de")]
     has_variant: Option<String>,
+    /// List the pieces that override nothing in this variant: its identifier or key.
+    #[param(example = "de")]
+    without_variant: Option<String>,
     #[param(inline, default = "order")]
     sort: Option<SortSchema>,
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
@@ -152,11 +155,13 @@ pub(crate) async fn handle(
         || sorts_all
         || requested.sorts_by_another_time()
         || requested.reads_many_references()
+        || requested.missing_variant.is_some()
         || requested.counts;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
         filters: requested.filters,
         overridden_variant: requested.overridden_variant,
+        missing_variant: requested.missing_variant,
         sort,
         start: requested.start,
         per_page: page.per_page(),
@@ -214,6 +219,7 @@ fn total_count(total: i64) -> HeaderValue {
 pub(crate) struct RequestedList {
     pub(crate) filters: PieceFilters,
     overridden_variant: Option<VariantRef>,
+    missing_variant: Option<VariantRef>,
     sort: Sort,
     start: PageStart,
     variant: Option<RequestedId<VariantRef>>,
@@ -234,13 +240,15 @@ impl RequestedList {
         let tags = IdFilter::<TagId>::read_up_to(query, "tagId", FILTERED_TAGS_LIMIT);
         let all_tags = query.boolean("allTags");
         let member = query.text("memberId").map(|text| text.parse());
-        let overridden = query.text("hasVariant").map(|text| text.parse());
+        let mut variant = |name| query.text(name).map(|text| text.parse::<VariantRef>());
+        let (overridden, missing) = (variant("hasVariant"), variant("withoutVariant"));
         let matches_none = groups.matches_none()
             || pieces.matches_none()
             || tags.matches_none()
             || (all_tags && tags.has_malformed)
             || matches!(member, Some(Err(_)))
-            || matches!(overridden, Some(Err(_)));
+            || matches!(overridden, Some(Err(_)))
+            || matches!(missing, Some(Err(_)));
         let filters = PieceFilters {
             groups: groups.ids,
             subtree: query.boolean("subtree"),
@@ -254,10 +262,12 @@ impl RequestedList {
             all_tags,
             member: member.and_then(Result::ok),
             overridden_variant: None,
+            missing_variant: None,
         };
         Self {
             filters,
             overridden_variant: overridden.and_then(Result::ok),
+            missing_variant: missing.and_then(Result::ok),
             sort,
             start: read_start(query, sort),
             variant: query.variant(),

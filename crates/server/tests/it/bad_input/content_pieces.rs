@@ -175,9 +175,11 @@ const OTHERS: &str = r#"
         /list?dateFrom=2026&dateFrom=2027 -> dateFrom
         /list?variant=de&variant=fr -> variant
         /list?hasVariant=de&hasVariant=fr -> hasVariant
+        /list?withoutVariant=de&withoutVariant=fr -> withoutVariant
         /list?memberId=a&memberId=b -> memberId
         /list?allTags=all&total=yes -> allTags total
-        /list?hasVariant=%00&tagId=%00&memberId=%00 -> hasVariant tagId memberId
+        /list?hasVariant=%00&withoutVariant=%00 -> hasVariant withoutVariant
+        /list?tagId=%00&memberId=%00 -> tagId memberId
         /list?variant=%00 -> variant
         /list?variant=fr -> 404 not_found
         /list?variant=fr&contentGroupId=x -> 404 not_found

@@ -167,6 +167,13 @@ async fn lists_filter_by_several_tags_a_member_and_an_overridden_variant(store: 
         (format!("hasVariant=pt-BR&memberId={member}&tagId={red}"), vec!["a"]),
         ("hasVariant=fr".to_owned(), vec![]),
         ("hasVariant=&slug=b".to_owned(), vec!["b"]),
+        ("withoutVariant=PT-br".to_owned(), vec!["b", "c", "e"]),
+        ("withoutVariant=pt-br&perPage=1&page=2".to_owned(), vec!["c"]),
+        ("withoutVariant=de&hasVariant=pt-br".to_owned(), vec!["a"]),
+        (format!("withoutVariant=de&tagId={red},{green}&variant=de"), vec!["a", "b"]),
+        (format!("withoutVariant=pt-br&memberId={member}"), vec!["c"]),
+        ("withoutVariant=fr".to_owned(), vec![]),
+        ("withoutVariant=&slug=b".to_owned(), vec!["b"]),
     ] {
         let list = service.get(&format!("/content-pieces/list?{query}")).await;
         assert_eq!(list.status, 200, "{query}: {list:?}");

@@ -78,6 +78,7 @@ POST /workspace-memberships/resend-invite {"id":"$member"}
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
 GET /content-pieces/list?hasVariant=$variant
+GET /content-pieces/list?withoutVariant=$variant
 GET /content-pieces/sources?contentGroupId=$group
 GET /content-pieces/list?contentGroupId=$group
 GET /content-pieces/list?contentGroupId=$group&subtree=true

@@ -168,6 +168,9 @@ impl WorkspaceModel<'_> {
                 let key = key.to_uppercase();
                 let found = self.filtered(&format!("hasVariant={key}{query}")).await?;
                 prop_assert_eq!(found, expected);
+                let expected = self.pieces_with(|piece| !piece.overrides.contains_key(id));
+                let found = self.filtered(&format!("withoutVariant={key}{query}")).await?;
+                prop_assert_eq!(found, expected);
             }
         }
         let (Some((tag, _)), Some(member)) = (self.tags.first(), self.members.first()) else {

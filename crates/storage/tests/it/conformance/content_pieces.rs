@@ -199,6 +199,7 @@ fn filters(
         (PieceFilters { member, tags: vec![tag], ..all() }, 0),
         (PieceFilters { member, tags: vec![other_tag, tag], ..all() }, 0),
         (PieceFilters { overridden_variant: Some(VariantId::new(1)), ..all() }, 0),
+        (PieceFilters { missing_variant: Some(VariantId::new(1)), ..all() }, 2),
         (PieceFilters { ids: Some(ids(&listed[..1])), ..all() }, 1),
         (PieceFilters { ids: Some(ids(listed)), ..all() }, 2),
         (PieceFilters { updated_since: Some(Timestamp::from_ms(0)), ..all() }, 2),
