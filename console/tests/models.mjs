@@ -133,8 +133,26 @@ await run(async (browser) => {
   await saved(page);
   await accessibleAtBothWidths(page, "custom fields");
 
+  // A group that requires another field asks for it when a piece moves there.
+  const reviews = await api("POST", "/content-groups", { name: "Reviews", customDataSchema: { type: "object", required: ["author"], properties: { author: { type: "string", title: "Author" } } } });
+  await page.getByLabel("Group", { exact: true }).selectOption("Reviews");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  assert.equal(await page.getByLabel("Group", { exact: true }).inputValue(), posts.id);
+  await page.getByLabel("Group", { exact: true }).selectOption("Reviews");
+  await dialog.getByLabel("Author *").fill("Ann");
+  await accessible(page, "fields for a move");
+  await dialog.getByRole("button", { name: "Move" }).click();
+  await until(async () => (await stored()).contentGroupId, reviews.id);
+  assert.deepEqual((await stored()).customData, { ...expected, author: "Ann" });
+  await dialog.waitFor({ state: "hidden" });
+  await page.getByLabel("Group", { exact: true }).selectOption("Posts");
+  await until(async () => (await stored()).contentGroupId, posts.id);
+
   // A note on a revision.
   await page.getByRole("region", { name: "History" }).getByRole("listitem").first().getByRole("button").click();
+  await dialog.getByRole("button", { name: "The text then" }).click();
+  await dialog.getByRole("heading", { name: "One" }).waitFor();
+  await dialog.getByRole("button", { name: "Changes since then" }).click();
   await dialog.getByLabel("Note").fill("Checked by the editor");
   await dialog.getByRole("button", { name: "Save" }).click();
   await page.getByRole("region", { name: "History" }).getByText("Checked by the editor").waitFor();
@@ -221,6 +239,8 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("status").getByText("Saved").waitFor();
   await page.getByText("The server and its database are ready.").waitFor();
+  const retention = page.getByRole("row", { name: "revision-retention 30 default" });
+  await retention.waitFor();
   await accessibleAtBothWidths(page, "the settings");
   assert.equal((await api("GET", "/workspace")).name, "The Harbour Times");
 });

@@ -62,6 +62,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns true if the custom data of a piece violate the schema of its group. */
+export function asksCustomData(error: unknown): boolean {
+  return error instanceof ApiError && error.issues.some((issue) => issue.path[0] === "customData");
+}
+
 interface Result<T> {
   data?: T;
   error?: unknown;

@@ -76,6 +76,7 @@ export interface BlockMenu {
 
 interface Options {
   element: HTMLElement;
+  editable: boolean;
   content: ContentNode;
   selectionMenu: HTMLElement;
   tableMenu: HTMLElement;
@@ -143,6 +144,7 @@ export function createEditor(options: Options): Editor {
 
   const editor = new Editor({
     element: options.element,
+    editable: options.editable,
     // The style sheet has the rules, as the content security policy forbids others.
     injectCSS: false,
     extensions: [
@@ -157,12 +159,12 @@ export function createEditor(options: Options): Editor {
       BubbleMenu.configure({
         pluginKey: "imageMenu",
         element: options.imageMenu,
-        shouldShow: ({ editor }) => editor.isActive("image"),
+        shouldShow: ({ editor }) => editor.isEditable && editor.isActive("image"),
       }).extend({ name: "imageMenu" }),
       BubbleMenu.configure({
         pluginKey: "tableMenu",
         element: options.tableMenu,
-        shouldShow: ({ editor, from, to }) => from === to && editor.isActive("table"),
+        shouldShow: ({ editor, from, to }) => editor.isEditable && from === to && editor.isActive("table"),
         options: { placement: "top-start" },
       }).extend({ name: "tableMenu" }),
     ],

@@ -474,10 +474,10 @@ export class PieceDocument {
     });
   }
 
-  /** Moves the piece to the end of another group. */
-  async move(contentGroupId: string): Promise<void> {
+  /** Moves the piece to the end of another group, with the custom data that the group requires. */
+  async move(contentGroupId: string, customData?: string | null): Promise<void> {
     await this.saveAllEdits();
-    const body = { id: this.id, contentGroupId } as never;
+    const body = { id: this.id, contentGroupId, ...(customData === undefined ? {} : { customData }) } as never;
     const headers = { "Galley-Workspace": this.workspace };
     await this.#run(() => received(client.PUT("/content-pieces", { body, headers } as never)));
     await this.adopt();

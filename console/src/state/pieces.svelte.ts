@@ -41,7 +41,9 @@ export class Batch {
 
 export const deletePiece = (id: string) => received(client.DELETE("/content-pieces", { params: { query: { id } } } as never));
 
-export const publishPiece = (id: string) => received(client.POST("/content-pieces/publish", { body: { id } } as never));
+/** Publishes a piece now, or at a time; null cancels the schedule. */
+export const publishPiece = (id: string, at?: string | null) =>
+  received(client.POST("/content-pieces/publish", { body: { id, ...(at === undefined ? {} : { at }) } } as never));
 
 /** Moves a piece to the end of a group. */
 export const movePiece = (id: string, contentGroupId: string) =>

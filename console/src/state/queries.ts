@@ -1,6 +1,7 @@
 /** The cached reads of the API. Each key begins with the workspace. */
 import { createInfiniteQuery, createQuery, QueryCache, QueryClient } from "@tanstack/svelte-query";
 import type { FieldSchema } from "./custom_data";
+import { can } from "./permissions.svelte";
 import { ApiError, allPages, client, type Group, nextCursor, type Piece, received } from "../api/client";
 
 export const queryClient = new QueryClient({
@@ -32,6 +33,8 @@ export interface PieceFilter {
   sort: string;
   tag: string | null;
   member: string | null;
+  /** The key of a variant that the pieces lack. */
+  missing: string | null;
 }
 
 /** The pages of a list, as the cache has them. */
@@ -50,7 +53,7 @@ const piecesOf = (workspace: string, filter: PieceFilter) => ({
   queryKey: piecesKey(workspace, filter),
   initialPageParam: null as string | null,
   queryFn: async ({ pageParam }: { pageParam: string | null }) => {
-    const { group, subtree, sort, tag, member } = filter;
+    const { group, subtree, sort, tag, member, missing } = filter;
     const query = {
       perPage: PAGE,
       fields: [...ROW_FIELDS],
@@ -58,6 +61,7 @@ const piecesOf = (workspace: string, filter: PieceFilter) => ({
       ...(group === null ? {} : { contentGroupId: [group], subtree }),
       ...(tag === null ? {} : { tagId: [tag] }),
       ...(member === null ? {} : { memberId: member }),
+      ...(missing === null ? {} : { withoutVariant: missing }),
       ...(pageParam === null ? { total: true } : { cursor: pageParam }),
     };
     const headers = { "Galley-Workspace": workspace };
@@ -79,6 +83,7 @@ export function filterOf(route: { group: string | null; query: URLSearchParams }
     sort: route.query.get("sort") ?? "-updatedAt",
     tag: route.query.get("tag"),
     member: route.query.get("member"),
+    missing: route.query.get("missing"),
   };
 }
 
@@ -102,7 +107,7 @@ const groupsOf = (workspace: string) => ({
 });
 
 export function createGroups(workspace: () => string) {
-  return createQuery(() => groupsOf(workspace()));
+  return createQuery(() => ({ ...groupsOf(workspace()), enabled: can("contentGroups:read") }));
 }
 
 /** Returns the first group, for a new piece without another place. A workspace without groups gets
@@ -125,9 +130,24 @@ export const schemaOf = (workspace: string, group: string) => ({
   },
 });
 
+/** Another piece of a group with this slug. */
+export function createSlugOwner(workspace: () => string, piece: () => { id: string; group: string; slug: string }) {
+  return createQuery(() => {
+    const { id, group, slug } = piece();
+    const query = { contentGroupId: [group], slug, fields: ["title"], perPage: 2 };
+    return {
+      queryKey: [workspace(), "slug", group, slug],
+      enabled: slug !== "",
+      queryFn: async () => (await received(client.GET("/content-pieces/list", { params: { query } } as never))).data as unknown as Piece[],
+      select: (found: Piece[]) => found.find((one) => one.id !== id) ?? null,
+    };
+  });
+}
+
 export function createMembers(workspace: () => string) {
   return createQuery(() => ({
     queryKey: [workspace(), "members"],
+    enabled: can("workspaceMemberships:read"),
     queryFn: () => allPages((query) => client.GET("/workspace-memberships/list-members", { params: { query } })),
   }));
 }
@@ -135,6 +155,7 @@ export function createMembers(workspace: () => string) {
 export function createRoles(workspace: () => string) {
   return createQuery(() => ({
     queryKey: [workspace(), "roles"],
+    enabled: can("roles:read"),
     queryFn: () => allPages((query) => client.GET("/roles/list", { params: { query } })),
   }));
 }
@@ -142,6 +163,7 @@ export function createRoles(workspace: () => string) {
 export function createVariants(workspace: () => string) {
   return createQuery(() => ({
     queryKey: [workspace(), "variants"],
+    enabled: can("variants:read"),
     queryFn: () => allPages((query) => client.GET("/variants/list", { params: { query } })),
   }));
 }
@@ -149,6 +171,7 @@ export function createVariants(workspace: () => string) {
 export function createTags(workspace: () => string) {
   return createQuery(() => ({
     queryKey: keys.tags(workspace()),
+    enabled: can("tags:read"),
     queryFn: () => allPages((query) => client.GET("/tags/list", { params: { query } })),
   }));
 }
