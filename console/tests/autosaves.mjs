@@ -152,12 +152,15 @@ await run(async (browser) => {
     for (const tab of tabs) {
       await tab.bringToFront();
       const choice = tab.getByRole("dialog");
+      const decide = tab.getByRole("button", { name: "Compare and decide" });
       const end = Date.now() + 60_000;
       while (!(await tab.locator('.save[data-state="saved"]').count())) {
         assert.ok(Date.now() < end, `the tab shows ${await tab.locator(".save").innerText()}`);
         if (await choice.count()) {
           for (const both of await choice.getByRole("radio", { name: "Both" }).all()) await both.check();
           await choice.getByRole("button", { name: "Save" }).click();
+        } else if (await decide.count()) {
+          await decide.click();
         }
         await delay(50);
       }

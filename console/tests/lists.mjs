@@ -31,7 +31,7 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Add tag…" }).click();
   await accessible(page, "a choice of tags");
   await page.getByRole("dialog").getByRole("button", { name: "News" }).click();
-  await page.getByText("3: tag News").waitFor();
+  await page.getByText("3 pieces: tag News").waitFor();
   await until(async () => (await api("GET", `/content-pieces/list?tagId=${news.id}`)).length, 3);
   await page.getByRole("button", { name: "End the selection" }).click();
   await page.getByRole("combobox", { name: "Tag", exact: true }).selectOption("News");

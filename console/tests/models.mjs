@@ -163,15 +163,15 @@ await run(async (browser) => {
   // The variant beside the original: what it lacks is named, and an own value can be given up again.
   await page.getByLabel("Variant").selectOption("German (missing)");
   const original = page.getByRole("region", { name: "Original" });
-  await original.getByText("Title: missing").waitFor();
-  await original.getByText("Text: missing").waitFor();
+  await original.getByText("Title: not in this variant").waitFor();
+  await original.getByText("Text: not in this variant").waitFor();
   await page.locator(".ProseMirror").waitFor();
   await accessible(page, "a variant");
   await page.getByLabel("Title", { exact: true }).fill("Der Hafen");
   await clickEnd(page, "First.");
   await page.keyboard.type(" Auf Deutsch.");
   await saved(page);
-  await original.getByText("Title: missing").waitFor({ state: "hidden" });
+  await original.getByText("Title: not in this variant").waitFor({ state: "hidden" });
   assert.equal((await stored("de")).title, "Der Hafen");
   assert.equal((await stored("de")).content, "<h2>One</h2><p>First. Auf Deutsch.</p><p>Second.</p>");
   assert.equal((await stored()).title, "The harbour");

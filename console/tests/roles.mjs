@@ -46,6 +46,8 @@ await run(async (browser) => {
     assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
   }
   assert.deepEqual(await names(page), ["Variants", "Activity", "Trash", "Account"]);
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText("The group has no preview URL.").waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("n");
   await page.keyboard.press("x");

@@ -140,7 +140,10 @@ await run(async (browser) => {
   await clickEnd(other, "words.");
   await other.keyboard.type(" Phone.");
   await other.getByText(/were merged with yours|Two people changed/).first().waitFor();
-  if (await other.getByRole("dialog").isVisible()) {
+  const decide = other.getByRole("button", { name: "Compare and decide" });
+  if (await decide.isVisible()) {
+    await decide.click();
+    await other.getByRole("dialog").waitFor();
     await accessible(other, "a conflict on a phone");
     await other.getByRole("button", { name: "Save" }).click();
   }
@@ -150,12 +153,19 @@ await run(async (browser) => {
   await page.context().setOffline(false);
   await clickEnd(page, "words.");
   await page.keyboard.type(" Desk.");
-  await page.getByRole("dialog").waitFor();
+  // The conflict waits while a person types on, and the later words belong to it.
+  await page.getByRole("button", { name: "Compare and decide" }).waitFor();
   await accessible(page, "a conflict");
+  await page.keyboard.type(" Later.");
+  await page.getByRole("button", { name: "Compare and decide" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Decide later" }).click();
+  await page.getByRole("button", { name: "Compare and decide" }).click();
+  await page.getByRole("dialog").waitFor();
+  await accessible(page, "the choice of a conflict");
   await page.getByRole("button", { name: "Save" }).click();
   await saved(page);
   const both = await text(page);
-  for (const part of ["More.", "Phone.", "Desk.", "Flour of rye"]) assert.ok(both.includes(part), `${part}: ${both}`);
+  for (const part of ["More.", "Phone.", "Desk. Later.", "Flour of rye"]) assert.ok(both.includes(part), `${part}: ${both}`);
 
   // An earlier revision comes back, and the later one, too.
   const revisions = page.getByRole("region", { name: "History" }).locator("li button");

@@ -1,4 +1,5 @@
 /** The texts of the interface, in the language of the browser. */
+import { clock } from "../state/clock.svelte";
 import { de } from "./de";
 import { en, type Texts } from "./en";
 
@@ -19,7 +20,7 @@ const exact = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: 
 /** Returns a time as a list shows it: minutes and hours ago, then the day. */
 export function shortTime(time: string): string {
   const date = new Date(time);
-  const minutes = Math.round((Date.now() - date.getTime()) / 60_000);
+  const minutes = Math.round((clock.now - date.getTime()) / 60_000);
   if (minutes >= 0 && minutes < 60) return relative.format(-minutes, "minute");
   if (minutes >= 0 && minutes < 24 * 60) return relative.format(-Math.round(minutes / 60), "hour");
   return (date.getFullYear() === new Date().getFullYear() ? day : dayOfYear).format(date);

@@ -70,3 +70,19 @@ export function textOf(values: Values): string | null {
   const text = JSON.stringify(values);
   return text === "{}" ? null : text;
 }
+
+/** Merges two changes of custom data, field by field. Returns undefined if both have changed the same
+ * field, or if a part is no object. */
+export function mergedFields(base: string | null, mine: string | null, theirs: string | null): string | null | undefined {
+  const [before, own, other] = [valuesOf(base), valuesOf(mine), valuesOf(theirs)];
+  if (before === null || own === null || other === null) return undefined;
+  const isSame = (one: unknown, another: unknown) => JSON.stringify(one) === JSON.stringify(another);
+  const merged: Values = { ...other };
+  for (const name of new Set([...Object.keys(before), ...Object.keys(own)])) {
+    if (isSame(own[name], before[name]) || isSame(own[name], other[name])) continue;
+    if (!isSame(other[name], before[name])) return undefined;
+    if (own[name] === undefined) delete merged[name];
+    else merged[name] = own[name];
+  }
+  return textOf(merged);
+}

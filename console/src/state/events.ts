@@ -50,7 +50,7 @@ export function followEvents(workspace: string): () => void {
   }
 
   function outdate(event: MessageEvent<string>) {
-    if (event.type === "contentPieceUpdated") {
+    if (/^contentPiece(Updated|Published|Unpublished)$/.test(event.type)) {
       const { data } = JSON.parse(event.data) as { data: { id: string } };
       for (const follower of followers) follower(data.id);
     }

@@ -1,4 +1,5 @@
 /** A piece that is edited: its fields, and the saves of their changes. */
+import { mergedFields } from "./custom_data";
 import { ApiError, client, type ContentNode, isUnreachable, type Piece, received } from "../api/client";
 import { t } from "../i18n";
 import { closeDraft, deleteDraft, type Draft, openDraft, putDraft } from "./drafts";
@@ -30,6 +31,8 @@ export type SaveState = "saved" | "unsaved" | "saving" | "offline" | "conflict" 
 /** Concurrent changes that the merge could not combine. */
 export interface Conflict {
   author: string | null;
+  /** True if the edits of a draft were applied to a piece that has changed since. */
+  isOfDraft?: boolean;
   /** The fields that both sides have changed. */
   fields: { name: FieldName; mine: unknown; theirs: unknown }[];
   regions: Region[];
@@ -206,6 +209,7 @@ export class PieceDocument {
     const base = { ...this.#base.fields, ...draft.base } as Fields;
     const mine = { ...base, ...draft.fields } as Fields;
     this.#merge(base, mine, this.fields, this.#base, null);
+    if (this.conflict !== null) this.conflict = { ...this.conflict, isOfDraft: true };
     this.rejected = {};
     if (this.conflict === null) this.#edited();
     // The edits are this document's own, before the draft is gone.
@@ -421,6 +425,12 @@ export class PieceDocument {
       if (!differs(mine[name], base[name]) || !differs(mine[name], theirs[name])) continue;
       if (!differs(theirs[name], base[name])) {
         merged[name] = mine[name];
+      } else if (name === "tags" || name === "members") {
+        const [before, own, other] = [base[name], mine[name], theirs[name]];
+        const kept = other.filter((id) => own.includes(id) || !before.includes(id));
+        merged[name] = [...kept, ...own.filter((id) => !before.includes(id) && !other.includes(id))];
+      } else if (name === "customData" && mergedFields(base[name], mine[name], theirs[name]) !== undefined) {
+        merged[name] = mergedFields(base[name], mine[name], theirs[name]);
       } else if (name === "content") {
         regions = mergeDocuments(base.content, mine.content, theirs.content);
         merged.content = resolved(regions, []);
@@ -438,7 +448,31 @@ export class PieceDocument {
       return;
     }
     this.#base = next;
+    this.#next = null;
+    this.conflict = null;
     this.#show(merged as unknown as Fields);
+  }
+
+  /** Compares the present text again with the present state of the server: both may have changed
+   * since the conflict was found. */
+  async review(): Promise<void> {
+    await this.#run(async () => {
+      const { conflict } = this;
+      // The edits of a draft have another base, and are decided on at once.
+      if (conflict === null || conflict.isOfDraft || this.#next === null) return;
+      // The fields that were taken over from the server are no edits.
+      const seen = this.#next.fields;
+      const taken = NAMES.filter((name) => !differs(this.fields[name], seen[name])).map((name) => [name, seen[name]]);
+      this.#base = { ...this.#base, fields: { ...this.#base.fields, ...Object.fromEntries(taken) } };
+      try {
+        await this.#rebase();
+        if (this.conflict === null) await this.#settled();
+      } catch {
+        // Without the server, the conflict is that with its last known state.
+        this.#readContent();
+        this.#merge(this.#base.fields, this.fields, this.#next.fields, this.#next, conflict.author);
+      }
+    });
   }
 
   /** Sets all fields, and shows the content in the editor. */
