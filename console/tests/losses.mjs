@@ -1,6 +1,6 @@
 // Typed text survives rejections, lost connections, lost responses, and other people.
 import assert from "node:assert/strict";
-import { api, clickEnd, open, run, saved, signIn, text } from "./harness.mjs";
+import { api, clickEnd, open, run, saved, signIn, text, until } from "./harness.mjs";
 
 const paragraphs = "<p>First.</p><p>Second.</p><p>Third.</p>";
 
@@ -108,6 +108,27 @@ await run(async (browser) => {
   await saved(page);
   assert.ok((await text(page)).includes("Third. Theirs."), await text(page));
   assert.ok((await merged.stored()).includes("Third. Theirs."));
+  await toList();
+
+  // Two people change other custom fields and other tags of one piece: all changes stay.
+  const { id: tag } = await api("POST", "/tags", { label: "Harbour" });
+  const fields = await piece();
+  await api("PUT", "/content-pieces", { id: fields.id, customData: '{"a":1,"b":1,"c":1,"__proto__":"kept"}' });
+  await page.getByRole("button", { name: "Details" }).click();
+  const json = page.getByLabel("Custom data (JSON)");
+  await until(async () => (await json.inputValue()).includes("kept"), true);
+  await page.context().setOffline(true);
+  await json.fill('{"a":2,"b":1,"__proto__":"kept"}');
+  await json.blur();
+  await page.getByText("Offline: kept on this device").waitFor();
+  await api("PUT", "/content-pieces", { id: fields.id, customData: '{"a":1,"b":2,"c":1,"__proto__":"kept"}', tags: [tag] });
+  await page.context().setOffline(false);
+  await page.getByText(/were merged with yours/).waitFor();
+  await saved(page);
+  const merge = await api("GET", `/content-pieces?id=${fields.id}`);
+  assert.equal(merge.customData, '{"a":2,"b":2,"__proto__":"kept"}');
+  assert.deepEqual(merge.tags.map((one) => one.id), [tag]);
+  await page.getByRole("button", { name: "Details" }).click();
   await toList();
 
   // The last words before a person leaves, while another one has saved.

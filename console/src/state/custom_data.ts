@@ -77,12 +77,13 @@ export function mergedFields(base: string | null, mine: string | null, theirs: s
   const [before, own, other] = [valuesOf(base), valuesOf(mine), valuesOf(theirs)];
   if (before === null || own === null || other === null) return undefined;
   const isSame = (one: unknown, another: unknown) => JSON.stringify(one) === JSON.stringify(another);
-  const merged: Values = { ...other };
-  for (const name of new Set([...Object.keys(before), ...Object.keys(own)])) {
-    if (isSame(own[name], before[name]) || isSame(own[name], other[name])) continue;
-    if (!isSame(other[name], before[name])) return undefined;
-    if (own[name] === undefined) delete merged[name];
-    else merged[name] = own[name];
+  const names = new Set([...Object.keys(other), ...Object.keys(own), ...Object.keys(before)]);
+  const merged: [string, unknown][] = [];
+  for (const name of names) {
+    const isOwn = !isSame(own[name], before[name]);
+    if (isOwn && !isSame(other[name], before[name]) && !isSame(own[name], other[name])) return undefined;
+    const value = isOwn ? own[name] : other[name];
+    if (value !== undefined) merged.push([name, value]);
   }
-  return textOf(merged);
+  return textOf(Object.fromEntries(merged));
 }

@@ -423,14 +423,15 @@ export class PieceDocument {
     let regions: Region[] = [];
     for (const name of NAMES) {
       if (!differs(mine[name], base[name]) || !differs(mine[name], theirs[name])) continue;
+      const data = name === "customData" ? mergedFields(base[name], mine[name], theirs[name]) : undefined;
       if (!differs(theirs[name], base[name])) {
         merged[name] = mine[name];
       } else if (name === "tags" || name === "members") {
         const [before, own, other] = [base[name], mine[name], theirs[name]];
         const kept = other.filter((id) => own.includes(id) || !before.includes(id));
         merged[name] = [...kept, ...own.filter((id) => !before.includes(id) && !other.includes(id))];
-      } else if (name === "customData" && mergedFields(base[name], mine[name], theirs[name]) !== undefined) {
-        merged[name] = mergedFields(base[name], mine[name], theirs[name]);
+      } else if (data !== undefined) {
+        merged[name] = data;
       } else if (name === "content") {
         regions = mergeDocuments(base.content, mine.content, theirs.content);
         merged.content = resolved(regions, []);

@@ -130,13 +130,13 @@ export const schemaOf = (workspace: string, group: string) => ({
   },
 });
 
-/** Another piece of a group with this slug. */
-export function createSlugOwner(workspace: () => string, piece: () => { id: string; group: string; slug: string }) {
+/** Another piece of a group with this slug, in the variant that is edited. */
+export function createSlugOwner(workspace: () => string, piece: () => { id: string; variant: string | null; group: string; slug: string }) {
   return createQuery(() => {
-    const { id, group, slug } = piece();
-    const query = { contentGroupId: [group], slug, fields: ["title"], perPage: 2 };
+    const { id, variant, group, slug } = piece();
+    const query = { contentGroupId: [group], slug, fields: ["title"], perPage: 2, ...(variant === null ? {} : { variant }) };
     return {
-      queryKey: [workspace(), "slug", group, slug],
+      queryKey: [workspace(), "slug", group, variant, slug],
       enabled: slug !== "",
       queryFn: async () => (await received(client.GET("/content-pieces/list", { params: { query } } as never))).data as unknown as Piece[],
       select: (found: Piece[]) => found.find((one) => one.id !== id) ?? null,

@@ -139,7 +139,7 @@ impl TestStore {
     /// Creates a PostgreSQL database with the current schema and no rows. Returns `None` if the
     /// tests have no server.
     ///
-    /// It is a copy of a template, as 28 migrations take ten times as long as a copy.
+    /// It is a copy of a template, as all migrations take ten times as long as a copy.
     pub async fn postgres() -> Option<Self> {
         static TEMPLATE: OnceCell<TestStore> = OnceCell::const_new();
         let server = postgres_server()?;
