@@ -63,7 +63,7 @@ await run(async (browser) => {
     if (route.request().postDataJSON().id === first?.id) await api("DELETE", `/content-pieces?id=${first.id}`);
     await route.continue();
   });
-  await page.getByRole("region", { name: "Selection" }).getByRole("button", { name: "Publish" }).click();
+  await page.getByRole("region", { name: "Selection" }).getByRole("button", { name: "Publish", exact: true }).click();
   await page.getByText(/Piece 6: There is nothing/).waitFor();
   await page.unroute("**/content-pieces/publish");
   assert.equal((await api("GET", "/content-pieces/list?slug=piece-5"))[0].publication.state, "published");
@@ -130,12 +130,32 @@ await run(async (browser) => {
   await until(async () => (await cards("Posts / Archive")()).length, 5);
   await page.getByRole("button", { name: "List", exact: true }).click();
 
-  // A whole selection goes to the trash.
+  // Published pieces are found by their state, and taken off the site together.
   await page.getByRole("link", { name: "All pieces" }).click();
+  await page.getByRole("combobox", { name: "State", exact: true }).selectOption("Published");
+  await until(titles, ["Piece 5"]);
+  assert.ok(page.url().includes("state=published"), page.url());
+  await page.getByRole("button", { name: "Select pieces" }).click();
+  await page.getByRole("checkbox", { name: "Select Piece 5" }).click();
+  await page.getByRole("region", { name: "Selection" }).getByRole("button", { name: "Unpublish" }).click();
+  await page.getByRole("dialog", { name: "Take 1 piece off the site?" }).getByRole("button", { name: "Unpublish" }).click();
+  await page.getByText("No piece matches the filters.").waitFor();
+  assert.deepEqual(await api("GET", "/content-pieces/list?state=published"), []);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Clear the filters" }).click();
+  await until(async () => (await titles()).length, 5);
+
+  // A whole selection goes to the trash, and comes back.
   await page.getByRole("button", { name: "Select pieces" }).click();
   for (const title of ["Piece 1", "Piece 2"]) await page.getByRole("checkbox", { name: `Select ${title}` }).click();
   await page.getByRole("region", { name: "Selection" }).getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await until(async () => (await titles()).sort(), ["Piece 3", "Piece 4", "Piece 5"]);
   assert.equal((await api("GET", "/content-pieces/trash")).length, 3);
+  await page.getByText("2 pieces are in the trash.").waitFor();
+  await accessible(page, "a deletion that can be undone");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await until(async () => (await titles()).sort(), ["Piece 1", "Piece 2", "Piece 3", "Piece 4", "Piece 5"]);
+  await page.getByText("in the trash.").waitFor({ state: "hidden" });
+  assert.equal((await api("GET", "/content-pieces/trash")).length, 1);
 });

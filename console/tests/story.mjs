@@ -167,6 +167,11 @@ await run(async (browser) => {
   const both = await text(page);
   for (const part of ["More.", "Phone.", "Desk. Later.", "Flour of rye"]) assert.ok(both.includes(part), `${part}: ${both}`);
 
+  // The changes that a publication would bring to the site.
+  await page.getByRole("button", { name: "Compare with the published text" }).click();
+  await page.getByRole("dialog").locator(".diff ins", { hasText: "Phone." }).waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+
   // An earlier revision comes back, and the later one, too.
   const revisions = page.getByRole("region", { name: "History" }).locator("li button");
   const count = await revisions.count();
@@ -220,8 +225,8 @@ await run(async (browser) => {
   await again.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await again.getByText("There are no pieces here yet.").waitFor();
   assert.deepEqual(await site(), []);
-  await api("POST", "/content-pieces/undelete", { id: post.id });
-  await again.reload();
+  await again.getByText("1 piece is in the trash.").waitFor();
+  await again.getByRole("button", { name: "Undo" }).click();
   await again.getByRole("link", { name: /Bread/ }).waitFor();
 
   // The receiver has each change once, and in order.

@@ -41,6 +41,11 @@ export class Batch {
 
 export const deletePiece = (id: string) => received(client.DELETE("/content-pieces", { params: { query: { id } } } as never));
 
+export const unpublishPiece = (id: string) => received(client.POST("/content-pieces/unpublish", { body: { id } } as never));
+
+/** Takes a piece back from the trash. */
+export const undeletePiece = (id: string) => received(client.POST("/content-pieces/undelete", { body: { id } } as never));
+
 /** Publishes a piece now, or at a time; null cancels the schedule. */
 export const publishPiece = (id: string, at?: string | null) =>
   received(client.POST("/content-pieces/publish", { body: { id, ...(at === undefined ? {} : { at }) } } as never));

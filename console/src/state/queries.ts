@@ -35,6 +35,8 @@ export interface PieceFilter {
   member: string | null;
   /** The key of a variant that the pieces lack. */
   missing: string | null;
+  /** The state of the publication. */
+  state: string | null;
 }
 
 /** The pages of a list, as the cache has them. */
@@ -53,7 +55,7 @@ const piecesOf = (workspace: string, filter: PieceFilter) => ({
   queryKey: piecesKey(workspace, filter),
   initialPageParam: null as string | null,
   queryFn: async ({ pageParam }: { pageParam: string | null }) => {
-    const { group, subtree, sort, tag, member, missing } = filter;
+    const { group, subtree, sort, tag, member, missing, state } = filter;
     const query = {
       perPage: PAGE,
       fields: [...ROW_FIELDS],
@@ -62,6 +64,7 @@ const piecesOf = (workspace: string, filter: PieceFilter) => ({
       ...(tag === null ? {} : { tagId: [tag] }),
       ...(member === null ? {} : { memberId: member }),
       ...(missing === null ? {} : { withoutVariant: missing }),
+      ...(state === null ? {} : { state }),
       ...(pageParam === null ? { total: true } : { cursor: pageParam }),
     };
     const headers = { "Galley-Workspace": workspace };
@@ -84,6 +87,7 @@ export function filterOf(route: { group: string | null; query: URLSearchParams }
     tag: route.query.get("tag"),
     member: route.query.get("member"),
     missing: route.query.get("missing"),
+    state: route.query.get("state"),
   };
 }
 

@@ -4,7 +4,7 @@
 export const PAGES = ["members", "roles", "tags", "variants", "webhooks", "tokens", "activity", "import", "trash", "settings", "account"] as const;
 
 /** The parameters that a list keeps while a piece is open beside it. */
-const LIST_PARAMETERS = ["view", "sort", "subtree", "tag", "member", "missing"];
+const LIST_PARAMETERS = ["view", "sort", "subtree", "tag", "member", "missing", "state"];
 
 export type PageName = (typeof PAGES)[number];
 

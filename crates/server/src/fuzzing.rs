@@ -157,7 +157,7 @@ mod tests {
             "content=%ff",
             "cursor=WyJpZCIsIngiXQ",
             "a=%",
-            "tagId=,,%2C&allTags=1&memberId=x&hasVariant=PT-br&withoutVariant=de&fields=titel,content&total=0",
+            "tagId=,,%2C&allTags=1&memberId=x&hasVariant=PT-br&withoutVariant=de&state=draft&fields=titel,content&total=0",
             "updatedSince=2026-01-01T00:00:00+01:00&dateFrom=-1&dateTo=2026-02-30&ids=%00",
             "lastId=cp_0000000000000000000000000000",
             "{\"a\":[1,1e999,\"\\u0000\"]}",

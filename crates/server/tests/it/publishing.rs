@@ -493,6 +493,47 @@ async fn schedules_run_once_at_their_times(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn lists_filter_by_the_state_of_the_publication(store: TestStore) {
+    let service = start(store).await;
+    let site = Site::of(&service).await;
+    let mut ids = Vec::new();
+    for title in ["draft", "planned", "published", "changed"] {
+        let mut new = service.piece(title);
+        new["title"] = json!(title);
+        ids.push(service.create("/content-pieces", &new).await);
+    }
+    let at = service.environment.now().later(Duration::from_hours(1)).to_string();
+    publish(&service, &json!({"id": ids[1], "at": at})).await;
+    for id in &ids[2..] {
+        publish(&service, &json!({"id": id})).await;
+    }
+    publish(&service, &json!({"id": ids[2], "at": at})).await;
+    update(&service, &json!({"id": ids[3], "slug": "edited"})).await;
+    service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    for (query, titles) in [
+        ("state=draft", vec!["draft", "planned"]),
+        ("state=draft&perPage=1&page=2", vec!["planned"]),
+        ("state=draft&slug=draft&variant=de", vec!["draft"]),
+        ("state=published", vec!["published"]),
+        ("state=changed&sort=-title&variant=de", vec!["changed"]),
+        ("state=changed&slug=changed", vec![]),
+        ("state=scheduled", vec!["planned", "published"]),
+        ("state=", vec!["draft", "planned", "published", "changed"]),
+    ] {
+        let list = service.get(&format!("/content-pieces/list?total=true&{query}")).await;
+        assert_eq!(list.column("title"), titles, "{query}");
+        let count = if query.contains("perPage") { 2 } else { titles.len() };
+        assert_eq!(list.header("total-count"), count.to_string(), "{query}");
+    }
+    assert_eq!(site.titles("&state=published").await, ["published", "changed"]);
+    for state in ["draft", "changed", "scheduled"] {
+        assert_eq!(site.titles(&format!("&state={state}")).await, Vec::<String>::new(), "{state}");
+    }
+    assert_eq!(service.delete(&format!("/content-pieces?id={}", ids[0])).await.status, 204);
+    assert_eq!(service.get("/content-pieces/list?state=draft").await.column("title"), ["planned"]);
+}
+
+#[on_both_engines]
 async fn edits_of_drafts_leave_cached_responses_of_the_published_view_valid(store: TestStore) {
     let service = start(store).await;
     let id = service.create("/content-pieces", &service.piece("post")).await;

@@ -1,7 +1,7 @@
 //! Filters of lists of pieces, as joins and conditions on the pieces `p`. In a variant, its
 //! overrides are `v`.
 
-use galley_domain::publication::ContentView;
+use galley_domain::publication::{ContentView, PublicationState};
 use galley_domain::{
     ContentGroupId, ContentPieceId, TagId, Timestamp, VariantId, WorkspaceMemberId,
 };
@@ -40,6 +40,36 @@ pub struct PieceFilters {
     pub overridden_variant: Option<VariantId>,
     /// Pieces without overrides in this variant only.
     pub missing_variant: Option<VariantId>,
+    /// Pieces in this state of their publication only, or with a scheduled one.
+    pub publication: Option<PublicationFilter>,
+}
+
+/// A filter by the publication of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublicationFilter {
+    /// Pieces in this state.
+    State(PublicationState),
+    /// Pieces that are going to be published.
+    Scheduled,
+}
+
+impl PublicationFilter {
+    /// Returns the condition on a piece in `view`. In the published one, all pieces are published,
+    /// and none shows a schedule.
+    const fn condition(self, view: ContentView) -> &'static str {
+        match (self, view) {
+            (Self::State(PublicationState::Published), ContentView::Published) => "",
+            (_, ContentView::Published) => " AND 1 = 0",
+            (Self::State(PublicationState::Draft), _) => " AND p.published_revision IS NULL",
+            (Self::State(PublicationState::Published), _) => {
+                " AND p.published_revision = COALESCE(p.revision, 0)"
+            }
+            (Self::State(PublicationState::Changed), _) => {
+                " AND p.published_revision <> COALESCE(p.revision, 0)"
+            }
+            (Self::Scheduled, _) => " AND p.publish_at_ms IS NOT NULL",
+        }
+    }
 }
 
 /// The value for a missing date, which sorts before all dates.
@@ -123,6 +153,7 @@ impl PieceFilters {
             && self.member.is_none()
             && self.overridden_variant.is_none()
             && self.missing_variant.is_none()
+            && self.publication.is_none()
     }
 
     /// Returns the filters in SQL, for pieces as they are in `view`.
@@ -142,6 +173,9 @@ impl PieceFilters {
                 tables(of).overridden_variants,
                 params.len()
             ));
+        }
+        if let Some(publication) = self.publication {
+            of_pieces.push_str(publication.condition(of));
         }
         let (mut any, mut all) = (Vec::new(), Vec::new());
         if let Some(variant) = variant {

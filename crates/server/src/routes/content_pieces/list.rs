@@ -10,9 +10,10 @@ use galley_application::operations::content_pieces::{
     self, PageStart, PieceListRequest, PiecePage,
 };
 use galley_domain::content_piece::without_repeats;
+use galley_domain::publication::PublicationState;
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
-use galley_storage::content_piece_filters::PieceFilters;
+use galley_storage::content_piece_filters::{PieceFilters, PublicationFilter};
 use galley_storage::content_piece_list::{Position, Sort, SortKey};
 use galley_storage::content_pieces::size as viewed_size;
 use utoipa::{IntoParams, ToSchema};
@@ -72,6 +73,10 @@ struct PieceListParameters {
     /// List the pieces that override nothing in this variant: its identifier or key.
     #[param(example = "de")]
     without_variant: Option<String>,
+    /// List the pieces in this state of their publication. `scheduled` ones are going to be
+    /// published, in whichever state they are now.
+    #[param(inline)]
+    state: Option<StateSchema>,
     #[param(inline, default = "order")]
     sort: Option<SortSchema>,
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
@@ -119,6 +124,17 @@ enum SortSchema {
     TitleDown,
 }
 
+/// The filter by the state of a publication.
+#[derive(ToSchema)]
+#[schema(as = PublicationFilter, rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its description is used")]
+enum StateSchema {
+    Draft,
+    Published,
+    Changed,
+    Scheduled,
+}
+
 /// List content pieces
 ///
 /// Returns the pieces that match all filters. A filter by an unknown identifier matches no piece.
@@ -156,6 +172,7 @@ pub(crate) async fn handle(
         || requested.sorts_by_another_time()
         || requested.reads_many_references()
         || requested.missing_variant.is_some()
+        || requested.filters.publication.is_some()
         || requested.counts;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
@@ -263,6 +280,7 @@ impl RequestedList {
             member: member.and_then(Result::ok),
             overridden_variant: None,
             missing_variant: None,
+            publication: query.choice("state", &STATES),
         };
         Self {
             filters,
@@ -296,6 +314,14 @@ impl RequestedList {
             || (filters_by_date && self.sort.key != SortKey::Date)
     }
 }
+
+/// The filters by publication, by their names in queries.
+const STATES: [(&str, PublicationFilter); 4] = [
+    ("draft", PublicationFilter::State(PublicationState::Draft)),
+    ("published", PublicationFilter::State(PublicationState::Published)),
+    ("changed", PublicationFilter::State(PublicationState::Changed)),
+    ("scheduled", PublicationFilter::Scheduled),
+];
 
 const fn ascending(key: SortKey) -> Sort {
     Sort { key, descending: false }

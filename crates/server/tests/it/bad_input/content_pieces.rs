@@ -169,6 +169,8 @@ const OTHERS: &str = r#"
         /list?lastOrder=%27 -> lastOrder
         /list?cursor=W10 -> cursor
         /list?sort=;drop -> sort
+        /list?state=gone -> state
+        /list?state=draft&state=changed -> state
         /list?updatedSince=yesterday -> updatedSince
         /list?dateFrom=2026-13-01&dateTo=2026-02-30 -> dateFrom dateTo
         /list?dateTo=2026-11-20T09:30:00+01:00 -> dateTo

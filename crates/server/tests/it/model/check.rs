@@ -198,6 +198,13 @@ impl WorkspaceModel<'_> {
         if !some.is_empty() {
             prop_assert_eq!(filtered(&format!("ids={}", some.join(","))).await?, expected);
         }
+        for state in ["draft", "published", "changed", "scheduled"] {
+            let expected = self.pieces_with(|piece| {
+                let [shown, publish_at, _] = self.expected_publication(piece);
+                if state == "scheduled" { !publish_at.is_null() } else { shown == state }
+            });
+            prop_assert_eq!(filtered(&format!("state={state}")).await?, expected);
+        }
         let all = self.list("/content-pieces/list?perPage=1000&sort=updatedAt").await?;
         if let Some(middle) = all.get(all.len() / 2) {
             let since = text(&middle["updatedAt"]);

@@ -2,12 +2,12 @@
 
 use galley_domain::content_group::{ContentGroup, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Title};
-use galley_domain::publication::ContentView;
+use galley_domain::publication::{ContentView, PublicationState};
 use galley_domain::tag::Tag;
 use galley_domain::{
     ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::content_piece_filters::PieceFilters;
+use galley_storage::content_piece_filters::{PieceFilters, PublicationFilter};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::ordering::{self, OrderedPiece};
@@ -178,12 +178,18 @@ fn filters(
     open: &ConformanceFixture,
     tag: &Tag,
     listed: &[PieceInView],
+    view: View,
 ) -> Vec<(PieceFilters, usize)> {
     let ids = |range: &[PieceInView]| range.iter().map(|(piece, _)| piece.id).collect();
     let member = listed.iter().find_map(|(piece, _)| piece.fields.members.first()).copied();
     let (group, other_group) = (open.group, ContentGroupId::new(1));
     let (tag, other_tag) = (tag.id, TagId::new(1));
     let [earliest, latest] = [i64::MIN, i64::MAX].map(|ms| Some(Timestamp::from_ms(ms)));
+    let state = |state| Some(PublicationFilter::State(state));
+    let (drafts, published) = match view.of {
+        ContentView::Current => (2, 0),
+        ContentView::Published => (0, 2),
+    };
     let all = PieceFilters::default;
     vec![
         (PieceFilters { groups: Some(vec![group]), ..all() }, 2),
@@ -200,6 +206,10 @@ fn filters(
         (PieceFilters { member, tags: vec![other_tag, tag], ..all() }, 0),
         (PieceFilters { overridden_variant: Some(VariantId::new(1)), ..all() }, 0),
         (PieceFilters { missing_variant: Some(VariantId::new(1)), ..all() }, 2),
+        (PieceFilters { publication: state(PublicationState::Draft), ..all() }, drafts),
+        (PieceFilters { publication: state(PublicationState::Published), ..all() }, published),
+        (PieceFilters { publication: state(PublicationState::Changed), ..all() }, 0),
+        (PieceFilters { publication: Some(PublicationFilter::Scheduled), ..all() }, 0),
         (PieceFilters { ids: Some(ids(&listed[..1])), ..all() }, 1),
         (PieceFilters { ids: Some(ids(listed)), ..all() }, 2),
         (PieceFilters { updated_since: Some(Timestamp::from_ms(0)), ..all() }, 2),
@@ -232,7 +242,7 @@ pub(super) async fn lists(
         let rest = PieceListQuery { after: Some(sort.position(first)), ..all.clone() };
         let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
         assert_eq!(rest.iter().map(|(piece, _)| piece.id).collect::<Vec<_>>(), [listed[1].0.id]);
-        for (filters, count) in filters(open, tag, &listed) {
+        for (filters, count) in filters(open, tag, &listed, view) {
             let query = PieceListQuery { filters, ..all.clone() };
             let found = content_piece_list::list(tx, open.workspace, &query).await?;
             assert_eq!(found.len(), count, "{query:?}");
