@@ -1,13 +1,13 @@
 /** New access tokens. */
 import { client, received } from "../api/client";
 
-const content = ["contentPieces:read", "contentGroups:read", "tags:read", "variants:read"];
+const content = ["contentPieces:read", "contentGroups:read", "tags:read", "variants:read", "assets:read"];
 
 /** The permissions of a token by its purpose. A site reads what is published. */
 const presets = {
   site: { permissions: content, view: "published" },
   editor: {
-    permissions: [...content, "contentPieces:write", "contentGroups:write", "tags:write", "variants:write", "publishing:write"],
+    permissions: [...content, "contentPieces:write", "contentGroups:write", "tags:write", "variants:write", "assets:write", "publishing:write"],
     view: "current",
   },
   backup: { permissions: [...content, "workspaceMemberships:read", "roles:read", "workspace:read", "webhooks:read"], view: "current" },

@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "doc comments of fields are texts of the OpenAPI document")]
 
 pub mod actor;
+pub mod asset;
 pub mod audit;
 pub mod content;
 pub mod content_group;

@@ -37,6 +37,7 @@ ids! {
     WorkspaceMemberId = "wm_", "a workspace member";
     RoleId = "role_", "a role";
     TagId = "tag_", "a tag";
+    AssetId = "ast_", "an asset";
     VariantId = "var_", "a variant";
     ContentGroupId = "cg_", "a content group";
     ContentPieceId = "cp_", "a content piece";

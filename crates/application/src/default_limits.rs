@@ -9,6 +9,9 @@ pub const BODY_SIZE: usize = 8 * 1024 * 1024;
 /// The size limit of a piece's HTML content, in bytes.
 pub const CONTENT_SIZE: usize = 2 * 1024 * 1024;
 
+/// The size limit of an asset, in bytes.
+pub const ASSET_SIZE: u64 = 1024 * 1024 * 1024;
+
 /// The size limit of a response, in bytes.
 pub const RESPONSE_SIZE: usize = 64 * 1024 * 1024;
 

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use galley_delivery::{Resolve, SystemResolver};
-use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
 use galley_domain::session::SignInCode;
+use galley_domain::{AssetKey, Timestamp};
 use galley_storage::{Database, Error as StorageError};
 use parking_lot::Mutex;
 
@@ -161,6 +161,11 @@ impl Environment {
     /// Returns a new code that a person types to sign in.
     pub fn new_sign_in_code(&self) -> SignInCode {
         SignInCode::from_random(rand::random())
+    }
+
+    /// Returns an unguessable key for the address of an asset.
+    pub fn new_asset_key(&self) -> AssetKey {
+        AssetKey::new(rand::random())
     }
 
     /// Returns a new access token.

@@ -1,6 +1,7 @@
 //! The error of operations: a rejection, or a failure of the store.
 
 use galley_api_types::problem::{Issue, Step};
+use galley_assets::StoreError;
 use galley_runtime::Overloaded;
 use galley_storage as storage;
 
@@ -67,6 +68,19 @@ impl From<Rejection> for Error {
 impl From<storage::Error> for Error {
     fn from(error: storage::Error) -> Self {
         Self::Storage(error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Self::not_found(),
+            failed => {
+                tracing::error!(error = %failed, "the store of assets failed");
+                let detail = "the store of assets does not respond as expected: try again later";
+                Rejection::new(Reason::AssetStoreUnavailable, detail).retry_after(10).into()
+            }
+        }
     }
 }
 

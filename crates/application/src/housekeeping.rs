@@ -11,7 +11,7 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
-use crate::operations::{audit, content_pieces, scheduled_publishing, sign_in, trash};
+use crate::operations::{assets, audit, content_pieces, scheduled_publishing, sign_in, trash};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -39,6 +39,9 @@ const TRASH_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval between two removals of expired entries of the audit log.
 const AUDIT_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
+/// The interval between two removals of files without an asset.
+const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_hours(24);
+
 /// The interval at which the numbers of rejected credentials are stored.
 const REJECTED_CREDENTIALS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -56,6 +59,7 @@ pub async fn run(service: Service) {
         remove_expired_revisions(&service),
         remove_expired_trash(&service),
         remove_expired_audit(&service),
+        remove_orphaned_files(&service),
         store_rejected_credentials(&service)
     );
 }
@@ -105,6 +109,18 @@ async fn remove_expired_trash(service: &Service) {
             tracing::warn!(%error, "expired entries of the trash could not be removed");
         }
         tokio::time::sleep(TRASH_CHECK_INTERVAL).await;
+    }
+}
+
+/// Removes files of assets that interrupted uploads and deletions have left.
+async fn remove_orphaned_files(service: &Service) {
+    loop {
+        match assets::remove_orphans(service).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "removed files of assets without an asset"),
+            Err(error) => tracing::warn!(%error, "files without an asset could not be removed"),
+        }
+        tokio::time::sleep(ORPHAN_CHECK_INTERVAL).await;
     }
 }
 

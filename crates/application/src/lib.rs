@@ -5,6 +5,7 @@
 //! [`webhook_worker`] sends deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes
 //! expired rows.
 
+mod asset_resources;
 mod audit;
 mod caller;
 pub mod content_input;
@@ -31,6 +32,7 @@ mod service;
 mod staleness;
 pub mod webhook_worker;
 
+pub use asset_resources::{AssetSettings, ServedAsset};
 pub use caller::Caller;
 pub use credential_use::CredentialUse;
 pub use environment::{Clock, DatabaseClock, Environment, SystemClock};

@@ -89,6 +89,8 @@ galley_domain::named_enum! {
         KeyTaken = "key_taken",
         /// Slugs must be unique in a group, and another piece has this one.
         SlugTaken = "slug_taken",
+        /// A piece refers to the asset.
+        AssetInUse = "asset_in_use",
         /// The revision is the latest one, whose values are current.
         LatestRevision = "latest_revision",
         /// The revision is published, or is to be.
@@ -97,8 +99,14 @@ galley_domain::named_enum! {
         PreconditionFailed = "precondition_failed",
         /// The body exceeds its size limit.
         PayloadTooLarge = "payload_too_large",
+        /// The assets of the workspace would exceed their size limit.
+        AssetStorageExceeded = "asset_storage_exceeded",
+        /// The body differs from its digest.
+        DigestMismatch = "digest_mismatch",
         /// The client sent the request too slowly.
         RequestTimeout = "request_timeout",
+        /// The file has no byte of the requested range.
+        RangeNotSatisfiable = "range_not_satisfiable",
         /// The content type is not JSON.
         UnsupportedMediaType = "unsupported_media_type",
         /// The idempotency key was used with another request.
@@ -115,6 +123,8 @@ galley_domain::named_enum! {
         StorageFull = "storage_full",
         /// The database is not available.
         DatabaseUnavailable = "database_unavailable",
+        /// The store of assets is not available.
+        AssetStoreUnavailable = "asset_store_unavailable",
         /// The service is overloaded.
         Overloaded = "overloaded",
         /// The service is not ready for requests.

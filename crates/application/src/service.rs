@@ -11,6 +11,7 @@ use galley_openid_connect::Provider;
 use galley_storage::Database;
 use tokio::sync::watch;
 
+use crate::asset_resources::{AssetResources, AssetSettings};
 use crate::environment::Environment;
 use crate::log_limit::LogLimit;
 use crate::references::ReferenceCache;
@@ -32,6 +33,8 @@ pub struct ServiceSettings {
     pub trash_retention_days: u32,
     /// The identity provider with which people may sign in.
     pub identity_provider: Option<Provider>,
+    /// The settings of assets.
+    pub assets: AssetSettings,
 }
 
 /// The running service without HTTP: the database, and the resources of workers. Clones share it.
@@ -50,6 +53,7 @@ struct ServiceParts {
     failing_webhooks: LogLimit<WebhookId>,
     references: ReferenceCache,
     rejected_credentials: RejectedCredentialsCounter,
+    assets: AssetResources,
 }
 
 impl Service {
@@ -79,6 +83,7 @@ impl Service {
             failing_webhooks: LogLimit::default(),
             references: ReferenceCache::default(),
             rejected_credentials: RejectedCredentialsCounter::default(),
+            assets: AssetResources::default(),
         }))
     }
 
@@ -100,6 +105,11 @@ impl Service {
     /// Returns the settings.
     pub fn settings(&self) -> &ServiceSettings {
         &self.0.settings
+    }
+
+    /// Returns the caches of assets, and the workers of images.
+    pub(crate) fn assets(&self) -> &AssetResources {
+        &self.0.assets
     }
 
     /// Returns the HTTP client of webhooks.

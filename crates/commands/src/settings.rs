@@ -11,7 +11,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use galley_api_types::setting::SettingSource;
-use galley_application::default_limits;
+use galley_application::{AssetSettings, default_limits};
+use galley_assets::{AssetStore, BucketCredentials, StoreLocation};
 use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
 use galley_domain::text::WebOrigin;
@@ -140,6 +141,36 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_TRASH_RETENTION", value_name = "DAYS")]
     #[arg(default_value_t = trash::RETENTION_DAYS)]
     pub trash_retention: u32,
+    /// Keep the files of assets in this folder, or in a bucket: s3://bucket/prefix, with
+    /// ?endpoint=URL&region=NAME for services besides AWS [default: assets in the data directory]
+    #[arg(long, global = true, env = "GALLEY_ASSET_STORE_URL", value_name = "URL")]
+    #[arg(value_parser = text())]
+    asset_store_url: Option<String>,
+    /// Use this key at the bucket of assets [default: AWS_ACCESS_KEY_ID]
+    #[arg(long, global = true, env = "GALLEY_ASSET_STORE_ACCESS_KEY_ID", value_name = "ID")]
+    #[arg(value_parser = text())]
+    asset_store_access_key_id: Option<String>,
+    /// Use this secret at the bucket of assets [default: AWS_SECRET_ACCESS_KEY]
+    #[arg(
+        long,
+        global = true,
+        env = "GALLEY_ASSET_STORE_SECRET_ACCESS_KEY",
+        value_name = "SECRET"
+    )]
+    #[arg(hide_env_values = true, value_parser = text())]
+    asset_store_secret_access_key: Option<String>,
+    /// Give assets addresses below this URL, such as that of a CDN [default: the public URL]
+    #[arg(long, global = true, env = "GALLEY_ASSET_BASE_URL", value_name = "URL")]
+    #[arg(value_parser = text())]
+    asset_base_url: Option<String>,
+    /// Limit an asset to this many bytes
+    #[arg(long, global = true, env = "GALLEY_ASSET_SIZE_LIMIT", value_name = "BYTES")]
+    #[arg(default_value_t = default_limits::ASSET_SIZE)]
+    asset_size_limit: u64,
+    /// Limit the assets of a workspace to this many bytes together; 0 for unlimited
+    #[arg(long, global = true, env = "GALLEY_ASSET_WORKSPACE_SIZE_LIMIT", value_name = "BYTES")]
+    #[arg(default_value_t = 0)]
+    asset_workspace_size_limit: u64,
     /// Limit a workspace to this many invites per hour; 0 for unlimited
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
     #[arg(default_value_t = default_limits::INVITES_PER_HOUR)]
@@ -399,6 +430,36 @@ impl Settings {
         let settings = ProviderSettings { issuer, client_id, client_secret, name };
         let redirect = format!("{}/sign-in/callback", public_url.trim_end_matches('/'));
         Ok(Some(Provider::new(settings, redirect)?))
+    }
+
+    /// Returns the settings of assets, if the service is at `public_url`.
+    pub fn assets(&self, public_url: &str) -> anyhow::Result<AssetSettings> {
+        let key = (&self.asset_store_access_key_id, &self.asset_store_secret_access_key);
+        let credentials = match key {
+            (Some(id), Some(secret)) => Some(BucketCredentials {
+                access_key_id: id.clone(),
+                secret_access_key: secret.clone(),
+            }),
+            (None, None) => None,
+            _ => anyhow::bail!(
+                "asset-store-access-key-id and asset-store-secret-access-key belong together: set both"
+            ),
+        };
+        let location = match &self.asset_store_url {
+            Some(url) => StoreLocation::parse(url, credentials)
+                .with_context(|| format!("asset-store-url: {url:?}"))?,
+            None => StoreLocation::Folder(self.data_dir.join(crate::paths::ASSETS)),
+        };
+        let store = AssetStore::open(&location)
+            .with_context(|| format!("the store of assets can't be opened: {location}"))?;
+        let base_url = self.asset_base_url.as_deref().unwrap_or(public_url).to_owned();
+        let limit = self.asset_workspace_size_limit;
+        Ok(AssetSettings {
+            store,
+            base_url,
+            size_limit: self.asset_size_limit,
+            workspace_limit: (limit > 0).then_some(limit),
+        })
     }
 
     /// Returns the origins whose browser scripts are allowed.

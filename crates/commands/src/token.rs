@@ -92,6 +92,7 @@ fn permission_set(named: &[Permission], view: ContentView) -> PermissionSet {
                 Resource::ContentGroups,
                 Resource::Tags,
                 Resource::Variants,
+                Resource::Assets,
             ];
             content.into_iter().map(Permission::read).collect()
         }

@@ -57,6 +57,12 @@ named_enum! {
         VariantUpdate = "variant.update",
         /// A variant was deleted.
         VariantDelete = "variant.delete",
+        /// An asset was uploaded.
+        AssetCreate = "asset.create",
+        /// An asset was changed.
+        AssetUpdate = "asset.update",
+        /// An asset was deleted.
+        AssetDelete = "asset.delete",
         /// A role was created.
         RoleCreate = "role.create",
         /// A role was changed.

@@ -39,6 +39,10 @@ named_enum! {
         TagChanged = "tagChanged",
         /// A variant was created, changed or deleted.
         VariantChanged = "variantChanged",
+        /// An asset was uploaded.
+        AssetAdded = "assetAdded",
+        /// An asset was deleted.
+        AssetRemoved = "assetRemoved",
     }
 }
 
@@ -60,6 +64,7 @@ impl EventType {
             }
             Self::TagChanged => Resource::Tags,
             Self::VariantChanged => Resource::Variants,
+            Self::AssetAdded | Self::AssetRemoved => Resource::Assets,
         }
     }
 
@@ -70,12 +75,22 @@ impl EventType {
 
     /// Returns true if a scope of groups limits such events.
     pub const fn is_of_groups(self) -> bool {
-        matches!(self.resource(), Resource::ContentPieces | Resource::ContentGroups)
+        matches!(
+            self.resource(),
+            Resource::ContentPieces | Resource::ContentGroups | Resource::Assets
+        )
     }
 
-    /// Returns true if the event reports a publication. The published view has others instead.
-    pub const fn is_of_publication(self) -> bool {
-        matches!(self, Self::ContentPiecePublished | Self::ContentPieceUnpublished)
+    /// Returns true if the published view has no such event: it has others about publications, and
+    /// shows an asset only while a published piece refers to it.
+    pub const fn is_of_current_view(self) -> bool {
+        matches!(
+            self,
+            Self::ContentPiecePublished
+                | Self::ContentPieceUnpublished
+                | Self::AssetAdded
+                | Self::AssetRemoved
+        )
     }
 
     /// Returns the permission that a subscriber needs to receive such an event.
@@ -128,6 +143,14 @@ impl EventScope<'_> {
             Self::Groups(groups) => groups.iter().any(|&group| path.contains(group)),
         }
     }
+
+    /// Returns true if the scope includes a resource that may belong to no group.
+    fn includes_any(self, path: Option<&GroupPath>) -> bool {
+        match path {
+            Some(path) => self.includes(path),
+            None => matches!(self, Self::Workspace),
+        }
+    }
 }
 
 /// A change of one resource. The path of a piece lists the groups that contain it, and the path of
@@ -172,6 +195,11 @@ pub enum ResourceChange {
     TagChanged,
     /// A variant was created, changed or deleted.
     VariantChanged,
+    /// An asset was uploaded. The path is that of its group; one without a group is seen in the
+    /// whole workspace only.
+    AssetAdded(Option<GroupPath>),
+    /// An asset was deleted.
+    AssetRemoved(Option<GroupPath>),
 }
 
 impl ResourceChange {
@@ -204,6 +232,10 @@ impl ResourceChange {
             Self::MemberRemoved => Some(T::MemberRemoved),
             Self::TagChanged => Some(T::TagChanged),
             Self::VariantChanged => Some(T::VariantChanged),
+            Self::AssetAdded(path) => scope.includes_any(path.as_ref()).then_some(T::AssetAdded),
+            Self::AssetRemoved(path) => {
+                scope.includes_any(path.as_ref()).then_some(T::AssetRemoved)
+            }
         }
     }
 
@@ -216,7 +248,9 @@ impl ResourceChange {
             | Self::MemberAdded
             | Self::MemberRemoved
             | Self::TagChanged
-            | Self::VariantChanged => None,
+            | Self::VariantChanged
+            | Self::AssetAdded(_) => None,
+            Self::AssetRemoved(path) => path.as_ref(),
             Self::PieceUpdated { before: path, .. }
             | Self::GroupMoved { before: path, .. }
             | Self::GroupChanged(path)
@@ -244,6 +278,8 @@ impl ResourceChange {
             }
             Self::GroupRemoved(at) => Self::GroupRemoved(path(at)),
             Self::GroupChanged(at) => Self::GroupChanged(path(at)),
+            Self::AssetAdded(at) => Self::AssetAdded(at.map(path)),
+            Self::AssetRemoved(at) => Self::AssetRemoved(at.map(path)),
             Self::MemberInvited
             | Self::MemberAdded
             | Self::MemberRemoved
@@ -274,6 +310,8 @@ impl ResourceChange {
             EventType::MemberRemoved => Self::MemberRemoved,
             EventType::TagChanged => Self::TagChanged,
             EventType::VariantChanged => Self::VariantChanged,
+            EventType::AssetAdded => Self::AssetAdded(after),
+            EventType::AssetRemoved => Self::AssetRemoved(before),
         })
     }
 
@@ -298,6 +336,8 @@ impl ResourceChange {
             Self::MemberRemoved => &[T::MemberRemoved],
             Self::TagChanged => &[T::TagChanged],
             Self::VariantChanged => &[T::VariantChanged],
+            Self::AssetAdded(_) => &[T::AssetAdded],
+            Self::AssetRemoved(_) => &[T::AssetRemoved],
         }
     }
 
@@ -322,7 +362,9 @@ impl ResourceChange {
             | Self::MemberAdded
             | Self::MemberRemoved
             | Self::TagChanged
-            | Self::VariantChanged => None,
+            | Self::VariantChanged
+            | Self::AssetRemoved(_) => None,
+            Self::AssetAdded(path) => path.as_ref(),
             Self::PieceUpdated { after: path, .. }
             | Self::GroupMoved { after: path, .. }
             | Self::GroupChanged(path)

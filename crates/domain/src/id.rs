@@ -172,8 +172,41 @@ identifiers! {
     DeliveryId = "dlv";
     /// Identifies a mail in the queue.
     MailId = "mail";
+    /// Identifies an asset.
+    AssetId = "ast";
+    /// Identifies the stored file of assets.
+    AssetFileId = "af";
     /// Identifies an entry of the audit log.
     AuditEntryId = "aud";
+}
+
+/// The unguessable part of an asset's address: 128 random bits. It is not the asset's identifier,
+/// which tells the time of its creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssetKey(u128);
+
+impl AssetKey {
+    /// The number of characters of a key.
+    pub const LENGTH: usize = DIGITS;
+
+    /// Creates a key with these random bits.
+    pub const fn new(random: u128) -> Self {
+        Self(random)
+    }
+}
+
+impl fmt::Display for AssetKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(encode(self.0, "", &mut [0; TEXT_MAX]))
+    }
+}
+
+impl FromStr for AssetKey {
+    type Err = MalformedId;
+
+    fn from_str(text: &str) -> Result<Self, MalformedId> {
+        decode(text, "").map(Self)
+    }
 }
 
 impl AuditEntryId {

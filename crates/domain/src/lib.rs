@@ -10,6 +10,7 @@
 pub mod access_token;
 pub mod actor;
 pub mod address_policy;
+pub mod asset;
 pub mod audit;
 pub mod content_group;
 pub mod content_piece;
@@ -39,8 +40,9 @@ pub mod workspace;
 pub use actor::Actor;
 pub use credential::Credential;
 pub use id::{
-    AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RevisionId, RoleId,
-    SessionId, TagId, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    AssetFileId, AssetId, AssetKey, AuditEntryId, ContentGroupId, ContentPieceId, DeliveryId,
+    EventId, MailId, RevisionId, RoleId, SessionId, TagId, TokenId, UserId, VariantId, WebhookId,
+    WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

@@ -19,6 +19,8 @@ named_enum! {
         Tags = "tags",
         /// Variants.
         Variants = "variants",
+        /// Assets.
+        Assets = "assets",
         /// Roles.
         Roles = "roles",
         /// Members and invites.
@@ -114,7 +116,8 @@ impl PermissionSet {
             Resource::ContentPieces
             | Resource::ContentGroups
             | Resource::Tags
-            | Resource::Variants => permission.write,
+            | Resource::Variants
+            | Resource::Assets => permission.write,
             Resource::Trash | Resource::Publishing | Resource::Audit => true,
             _ => false,
         })

@@ -65,18 +65,28 @@ pub struct BuiltinRole {
 /// Returns the built-in roles: Admin, Editor and Viewer, in this order.
 pub fn builtin_roles() -> [BuiltinRole; 3] {
     use Resource::{
-        ContentGroups, ContentPieces, Profile, Publishing, Roles, Tags, Variants, Workspace,
-        WorkspaceMemberships,
+        Assets, ContentGroups, ContentPieces, Profile, Publishing, Roles, Tags, Variants,
+        Workspace, WorkspaceMemberships,
     };
-    let editor =
-        [ContentPieces, Publishing, Tags, Profile].map(Permission::write).into_iter().chain(
+    let editor = [ContentPieces, Publishing, Tags, Assets, Profile]
+        .map(Permission::write)
+        .into_iter()
+        .chain(
             [ContentGroups, Variants, WorkspaceMemberships, Roles, Workspace].map(Permission::read),
         );
-    let viewer =
-        [ContentPieces, ContentGroups, Tags, Variants, Roles, WorkspaceMemberships, Workspace]
-            .map(Permission::read)
-            .into_iter()
-            .chain([Permission::write(Profile)]);
+    let viewer = [
+        ContentPieces,
+        ContentGroups,
+        Tags,
+        Variants,
+        Assets,
+        Roles,
+        WorkspaceMemberships,
+        Workspace,
+    ]
+    .map(Permission::read)
+    .into_iter()
+    .chain([Permission::write(Profile)]);
     [
         BuiltinRole {
             name: "Admin",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
-use galley_application::Environment;
+use galley_application::{AssetSettings, Environment};
 use galley_commands::start::{self, Started};
 use galley_server::{App, ConsoleFiles, Server, ServerLimits, serve_metrics};
 use galley_storage::Database;
@@ -65,6 +65,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         node: node(address),
         revision_retention: settings.revision_retention(),
         trash_retention_days: settings.trash_retention,
+        assets: assets(settings, address).await?,
         drain_delay: Duration::from_secs(settings.shutdown_delay),
         connection_limit: connections_max(),
     };
@@ -74,6 +75,18 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     server.run(app, stop).await;
     close(&database).await;
     Ok(())
+}
+
+/// The timeout for the first response of the store of assets.
+const STORE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Returns the settings of assets, whose store has responded.
+async fn assets(settings: &Settings, address: SocketAddr) -> anyhow::Result<AssetSettings> {
+    let assets = settings.assets(&settings.public_url(address))?;
+    let checked = tokio::time::timeout(STORE_TIMEOUT, assets.store.check()).await;
+    let advice = "the store of assets does not respond: check asset-store-url and its key";
+    checked.context(advice)?.context(advice)?;
+    Ok(assets)
 }
 
 /// The maximum number of files, pipes, and outgoing connections (to the database and to webhooks'

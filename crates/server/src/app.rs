@@ -8,7 +8,9 @@ use std::time::Duration;
 use galley_api_types::setting::SettingBody;
 use galley_application::default_limits;
 use galley_application::secrets::SecretKey;
-use galley_application::{CredentialUse, Environment, LogLimit, Service, ServiceSettings};
+use galley_application::{
+    AssetSettings, CredentialUse, Environment, LogLimit, Service, ServiceSettings,
+};
 use galley_domain::WorkspaceId;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_domain::revision_retention::RevisionRetention;
@@ -74,6 +76,8 @@ pub struct ServerLimits {
     pub revision_retention: RevisionRetention,
     /// The days for which deleted pieces and groups are kept. 0 turns the trash off.
     pub trash_retention_days: u32,
+    /// The settings of assets.
+    pub assets: AssetSettings,
     /// The time for which the service goes on serving after a stop signal, so that load balancers
     /// notice the stop first.
     pub drain_delay: Duration,
@@ -104,6 +108,7 @@ impl Default for ServerLimits {
             node: String::new(),
             revision_retention: RevisionRetention::default(),
             trash_retention_days: trash::RETENTION_DAYS,
+            assets: AssetSettings::default(),
             drain_delay: Duration::ZERO,
             connection_limit: 10_000,
         }
@@ -172,6 +177,7 @@ impl App {
             revision_retention: limits.revision_retention,
             trash_retention_days: limits.trash_retention_days,
             identity_provider: limits.identity_provider.clone(),
+            assets: limits.assets.clone(),
         };
         let service = Service::new(database, environment, key, settings, mailer);
         let sessions = SessionSettings::new(&limits.public_url, limits.allows_sign_in_over_http);
@@ -297,6 +303,11 @@ impl App {
     /// Returns the limits and settings.
     pub fn limits(&self) -> &ServerLimits {
         &self.0.limits
+    }
+
+    /// Returns the URL below which the addresses of assets are.
+    pub(crate) fn asset_base_url(&self) -> &str {
+        &self.0.limits.assets.base_url
     }
 
     /// Returns the memory budget of request bodies.

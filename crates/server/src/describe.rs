@@ -7,7 +7,7 @@
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use galley_domain::Permission;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
@@ -78,6 +78,14 @@ impl<S> HandlerArgument for State<S> {
 
 /// A segment of the path. A malformed one is handled like an unknown name.
 impl HandlerArgument for Result<Path<String>, PathRejection> {
+    fn add_facts(_: &mut HandlerFacts) {}
+}
+
+impl HandlerArgument for Result<Path<(String, String)>, PathRejection> {
+    fn add_facts(_: &mut HandlerFacts) {}
+}
+
+impl HandlerArgument for HeaderMap {
     fn add_facts(_: &mut HandlerFacts) {}
 }
 

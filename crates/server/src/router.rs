@@ -18,8 +18,8 @@ use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
-    audit, console, content_groups, content_pieces, docs, events, home, imports, invites, problems,
-    profile, roles, service, sessions, settings, sign_in, tags, tokens, variants,
+    assets, audit, console, content_groups, content_pieces, docs, events, home, imports, invites,
+    problems, profile, roles, service, sessions, settings, sign_in, tags, tokens, variants,
     webhook_deliveries, webhooks, workspace, workspace_memberships,
 };
 
@@ -62,6 +62,7 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 /// Returns every handler. Its `#[utoipa::path]` states its path and method.
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn table() -> Endpoints<App> {
     endpoints![
         content_pieces::get,
@@ -102,6 +103,13 @@ fn table() -> Endpoints<App> {
         variants::update,
         variants::delete,
         variants::list,
+        assets::get,
+        assets::create::handle,
+        assets::update,
+        assets::delete,
+        assets::list,
+        assets::used_by,
+        assets::serve::handle,
         roles::get,
         roles::create,
         roles::update,

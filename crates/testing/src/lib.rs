@@ -1,10 +1,11 @@
 //! Test infrastructure of the other crates: a new database for each test, on either engine, and
-//! webhook receivers.
+//! webhook receivers, and an object store.
 //!
 //! PostgreSQL databases are created in the server that `GALLEY_TEST_POSTGRES_URL` names. `cargo
 //! xtask test` starts it and sets the variable. Without it, the tests on PostgreSQL report that
 //! they are skipped.
 
+mod bucket_server;
 pub mod locks;
 pub mod open_loop;
 mod postgres;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::runtime::{self, Runtime};
 
+pub use bucket_server::BucketServer;
 pub use galley_testing_macros::on_both_engines;
 pub use postgres::{PostgresServer, free_port};
 pub use receiver::{Behaviour, ReceivedRequest, Receiver};

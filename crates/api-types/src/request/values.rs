@@ -1,6 +1,7 @@
 //! The types of fields in request bodies.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::asset::AssetFilename;
 use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
@@ -17,8 +18,8 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    ContentGroupId, ContentPieceId, DeliveryId, Invalid, RoleId, SessionId, TagId, Timestamp,
-    TokenId, VariantId, WebhookId, WorkspaceMemberId,
+    AssetId, ContentGroupId, ContentPieceId, DeliveryId, Invalid, RoleId, SessionId, TagId,
+    Timestamp, TokenId, VariantId, WebhookId, WorkspaceMemberId,
 };
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
@@ -37,6 +38,9 @@ const SOURCE_PATH: &str =
 
 /// The pattern of a variant's key: a word, or a language tag.
 const VARIANT_KEY: &str = "^([a-z0-9_]{1,20}|[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*)$";
+
+/// The pattern of an [`AssetFilename`]: no path.
+const FILENAME: &str = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f]+$";
 
 /// The pattern of one line without control characters.
 const LINE: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
@@ -88,6 +92,7 @@ macro_rules! texts {
 }
 
 texts! {
+    AssetFilename: AssetFilename::parse, name().pattern(Some(FILENAME));
     Color: |text| text.parse(), schema_of::<schemas::ColorSchema>();
     ContentGroupName: ContentGroupName::parse, name();
     CustomData, true or custom_data: CustomData::parse, custom_data();
@@ -261,6 +266,7 @@ macro_rules! ids {
 }
 
 ids! {
+    AssetId;
     ContentGroupId: ContentGroup = "content group";
     ContentPieceId: ContentPiece = "content piece";
     DeliveryId;

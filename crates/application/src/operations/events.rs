@@ -27,6 +27,7 @@ pub const READ_PERMISSIONS: &[Permission] = &[
     Permission::read(Resource::WorkspaceMemberships),
     Permission::read(Resource::Tags),
     Permission::read(Resource::Variants),
+    Permission::read(Resource::Assets),
 ];
 
 /// The limit on events that are scanned for one response, as a limited token may see few of them.
@@ -205,7 +206,8 @@ fn visible_event(reader: &Authentication, placed: &EventWithPaths) -> Option<Vis
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(EventScope::Workspace, EventScope::Groups);
     let event_type = placed.occurrence.as_seen_in(window)?;
-    let is_of_view = placed.view == reader.view || !placed.occurrence.is_of_piece();
+    let is_of_view = (placed.view == reader.view || !placed.occurrence.is_of_piece())
+        && (reader.view == ContentView::Current || !event_type.is_of_current_view());
     if !is_of_view || !may_see(reader, event_type) {
         return None;
     }

@@ -265,7 +265,7 @@ fn check_whole_workspace(webhook: &Webhook, stated: Option<bool>) -> Result<(), 
 /// Rejects events that the view of a webhook does not have.
 fn check_view(webhook: &Webhook) -> Result<(), Error> {
     let mut events = webhook.events.as_slice().iter();
-    let Some(event) = events.find(|event| event.is_of_publication()) else { return Ok(()) };
+    let Some(event) = events.find(|event| event.is_of_current_view()) else { return Ok(()) };
     if webhook.view == ContentView::Current {
         return Ok(());
     }

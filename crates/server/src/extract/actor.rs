@@ -62,6 +62,8 @@ permissions! {
     WriteTags = write Tags;
     ReadVariants = read Variants;
     WriteVariants = write Variants;
+    ReadAssets = read Assets;
+    WriteAssets = write Assets;
     ReadRoles = read Roles;
     WriteRoles = write Roles;
     ReadWorkspaceMemberships = read WorkspaceMemberships;

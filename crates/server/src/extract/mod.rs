@@ -14,3 +14,4 @@ pub(crate) mod request;
 pub(crate) mod request_origin;
 pub(crate) mod sign_in_client;
 pub(crate) mod staleness;
+pub(crate) mod upload;

@@ -136,6 +136,12 @@ impl Query {
         found.map(|(_, meaning)| *meaning)
     }
 
+    /// Parses a text with rules of its own.
+    pub(crate) fn parsed<T: FromStr<Err = Invalid>>(&mut self, name: &str) -> Option<T> {
+        let parsed = self.text(name)?.parse();
+        parsed.map_err(|invalid| self.add_issue(name, &invalid)).ok()
+    }
+
     /// Parses the required `id`. A malformed one counts as an unknown resource.
     pub(crate) fn id<T: FromStr>(&mut self) -> RequestedId<T> {
         self.named_id("id")

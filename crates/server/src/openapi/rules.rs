@@ -23,6 +23,9 @@ const HTML: &str = "text/html";
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// The media type of a form with a file.
+const UPLOAD_FORM: &str = "multipart/form-data";
+
 /// The name of the security scheme.
 const TOKEN_SCHEME: &str = "accessToken";
 
@@ -279,7 +282,7 @@ impl OperationContext<'_> {
 
     fn complete_body(&self, operation: &mut Value) {
         let content = &mut operation["requestBody"]["content"];
-        let has_form = content.get(FORM).is_some();
+        let has_form = [FORM, UPLOAD_FORM].iter().any(|form| content.get(*form).is_some());
         match content.get_mut(JSON) {
             Some(body) => self.add_example(body),
             None if has_form => {}

@@ -1,7 +1,7 @@
 //! The groups of endpoints.
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
-pub(super) const TAGS: [(&str, &str, &str); 25] = [
+pub(super) const TAGS: [(&str, &str, &str); 27] = [
     (
         "content-pieces",
         "Content pieces",
@@ -11,6 +11,8 @@ pub(super) const TAGS: [(&str, &str, &str); 25] = [
     ("imports", "Imports", "Markdown, HTML, and exports of other systems as pieces."),
     ("tags", "Tags", "Labels with a color for pieces."),
     ("variants", "Variants", "Alternative versions of pieces, such as languages."),
+    ("assets", ASSETS, "Images and other files, with public addresses."),
+    ("a", ASSETS, ""),
     ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),
     ("invites", MEMBERSHIPS, ""),
     ("invite", MEMBERSHIPS, ""),
@@ -36,6 +38,8 @@ pub(super) const TAGS: [(&str, &str, &str); 25] = [
     ("docs", SERVICE, ""),
     ("problems", SERVICE, ""),
 ];
+
+const ASSETS: &str = "Assets";
 
 const PROFILE: &str = "Profile";
 

@@ -78,6 +78,7 @@ pub(super) fn any_event_data() -> Value {
             of("WorkspaceMember"),
             of(TAG_DATA),
             of(VARIANT_DATA),
+            of("Asset"),
         ],
     })
 }
@@ -154,6 +155,8 @@ fn summary(event: EventType) -> &'static str {
         EventType::MemberRemoved => "A member was removed, or an invite was withdrawn",
         EventType::TagChanged => "A tag was created, changed or deleted",
         EventType::VariantChanged => "A variant was created, changed or deleted",
+        EventType::AssetAdded => "An asset was uploaded",
+        EventType::AssetRemoved => "An asset was deleted",
     }
 }
 
@@ -176,6 +179,9 @@ fn data(event: EventType) -> Value {
             json!({"$ref": "#/components/schemas/WorkspaceMember"})
         }
         EventType::TagChanged => json!({"$ref": format!("#/components/schemas/{TAG_DATA}")}),
+        EventType::AssetAdded | EventType::AssetRemoved => {
+            json!({"$ref": "#/components/schemas/Asset"})
+        }
         EventType::VariantChanged => {
             json!({"$ref": format!("#/components/schemas/{VARIANT_DATA}")})
         }

@@ -189,6 +189,26 @@ texts! {
         "The member is the only one with the role Admin. Without an Admin, the workspace could not \
          be managed. Pending invites don't count.",
         "Give another member the role Admin first.";
+    AssetInUse, CONFLICT, "The asset is in use",
+        "A piece refers to the address of the asset: in its content, cover, description or custom \
+         data, in a variant, in its published revision, or in the trash.",
+        "`GET /assets/used-by` lists the pieces. Remove the address from them, or delete the asset \
+         with `force=true`; its address is 404 then.";
+    AssetStorageExceeded, PAYLOAD_TOO_LARGE, "The workspace has too many assets",
+        "The files of the workspace would exceed their size limit (`asset-workspace-size-limit`).",
+        "Delete assets that are no longer in use, or ask the operator for a higher limit.";
+    DigestMismatch, BAD_REQUEST, "The file differs from its digest",
+        "The SHA-256 of the received bytes is not that of the header `Content-Digest` or \
+         `Repr-Digest`. The file was changed on its way, or the header belongs to another file. \
+         Nothing was stored.",
+        "Compute the digest of the bytes that you send, and send them again.";
+    RangeNotSatisfiable, RANGE_NOT_SATISFIABLE, "The range is not in the file",
+        "The header `Range` names bytes after the end of the file, whose size is in `Content-Range`.",
+        "Request a range within the size, or the whole file.";
+    AssetStoreUnavailable, SERVICE_UNAVAILABLE, "The store of assets is not available",
+        "The folder or the bucket with the files of assets does not respond as expected.",
+        "Wait for the seconds of `Retry-After` and send the request again. For operators: the log has \
+         the error. Check the setting `asset-store-url`, and the space on the disk.";
     RoleInUse, CONFLICT, "The role is in use",
         "Members or pending invites have this role.",
         "Give them another role first, with `PUT /workspace-memberships`.";

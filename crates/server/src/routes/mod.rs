@@ -1,5 +1,6 @@
 //! The endpoints, by resource.
 
+pub(crate) mod assets;
 pub(crate) mod audit;
 pub(crate) mod console;
 pub(crate) mod content_groups;

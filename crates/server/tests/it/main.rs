@@ -9,11 +9,14 @@
     clippy::assigning_clones,
     clippy::case_sensitive_file_extension_comparisons,
     clippy::maybe_infinite_iter,
+    clippy::format_collect,
+    clippy::cast_possible_truncation,
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 
 mod actors;
 mod addresses;
+mod assets;
 mod audit;
 mod bad_input;
 mod batch;

@@ -285,7 +285,7 @@ async fn every_member_may_leave_by_an_unlimited_token(store: TestStore) {
     let [_, _, viewer] = service.roles();
     let ann = service.person("ann", &viewer).await;
     let path = format!("{PATH}?id={}", ann.member);
-    let own = "contentPieces:read contentGroups:read tags:read variants:read roles:read \
+    let own = "contentPieces:read contentGroups:read tags:read variants:read assets:read roles:read \
         workspaceMemberships:read workspace:read profile:write";
     let kinds = [
         TokenKind { permissions: "profile:write", ..ALL },

@@ -79,7 +79,9 @@ pub(crate) fn check(asked: &RequestSummary, status: StatusCode, headers: &Header
     }
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     if status == 400 {
-        check_issues(&place, operation, resolved(schema), body);
+        let form = &operation["requestBody"]["content"]["multipart/form-data"]["schema"];
+        let fields = if schema.is_null() { form } else { schema };
+        check_issues(&place, operation, resolved(fields), body);
     }
     if let (true, Some(request), true) = (status.is_success(), &asked.body, schema.is_object()) {
         let key = format!("{method} {path} request");

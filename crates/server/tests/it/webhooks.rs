@@ -14,7 +14,7 @@ use crate::service::{ALL, Service, TestResponse, TokenKind, key};
 /// A URL with a reserved name, which never resolves to a private network.
 const URL: &str = "https://hooks.invalid/hook";
 
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 14] = [
     "contentPieceUpdated",
     "contentPieceAdded",
     "contentPieceRemoved",
@@ -27,6 +27,8 @@ const EVENTS: [&str; 12] = [
     "contentGroupChanged",
     "tagChanged",
     "variantChanged",
+    "assetAdded",
+    "assetRemoved",
 ];
 
 fn webhook(event: &str, group: Option<&str>) -> Value {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::asset::AssetFilename;
 use galley_domain::audit::AuditAction;
 use galley_domain::content_group::{ContentGroupName, GroupPath, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Description, PieceField, Slug, Title};
@@ -21,9 +22,9 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::webhook::{DisabledReason, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    Actor, AuditEntryId, ContentGroupId, ContentPieceId, Credential, DeliveryId, EventId, MailId,
-    OrderKey, PermissionSet, RoleId, SessionId, TagId, Timestamp, TokenId, UserId, VariantId,
-    WebhookId, WorkspaceId, WorkspaceMemberId,
+    Actor, AssetFileId, AssetId, AssetKey, AuditEntryId, ContentGroupId, ContentPieceId,
+    Credential, DeliveryId, EventId, MailId, OrderKey, PermissionSet, RoleId, SessionId, TagId,
+    Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 
 use crate::engine::error::{Error, Result};
@@ -64,7 +65,7 @@ macro_rules! displayed {
 displayed! {
     WorkspaceId, UserId, WorkspaceMemberId, RoleId, TagId, VariantId, ContentGroupId,
     ContentPieceId, DeliveryId, EventId, TokenId, WebhookId, MailId, PermissionSet, Actor,
-    TrashedId, AuditEntryId, SessionId, Credential
+    TrashedId, AuditEntryId, SessionId, Credential, AssetId, AssetFileId, AssetKey
 }
 
 /// Stores values by their names.
@@ -116,7 +117,7 @@ macro_rules! texts {
 }
 
 texts! {
-    Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
+    AssetFilename, Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
     RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
     WorkspaceName, ContentGroupName, PreviewUrl, RevisionNote
 }

@@ -63,6 +63,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     26 "preview urls" "0026_preview_urls.sql",
     27 "sessions" "0027_sessions.sql",
     28 "invite links" "0028_invite_links.sql",
+    29 "assets" "0029_assets.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -2,11 +2,14 @@
 //! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
+use std::collections::BTreeSet;
+
 use galley_domain::content_piece::ContentPieceOverrides;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, params, read_row, row};
+use crate::tables::asset_references::{ReferringPart, keys_of_content, keys_of_overrides};
 use crate::tables::piece_tables::{affects, tables};
 
 macro_rules! columns {
@@ -97,14 +100,18 @@ pub async fn ids_of_piece(
     tx.query(&sql, params![workspace, piece], |row| row.get(0)).await
 }
 
-/// Replaces the overrides of a piece in a variant. The caller updates the variants of the piece.
+/// Replaces the overrides of a piece in a variant. `before` are those in the database. The caller
+/// updates the variants of the piece.
 pub async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: ContentPieceId,
     variant: VariantId,
+    before: &ContentPieceOverrides,
     overrides: &ContentPieceOverrides,
 ) -> Result<()> {
+    let part = part_of(workspace, ContentView::Current, piece, variant);
+    part.update(tx, &keys_of_overrides(before), &keys_of_overrides(overrides)).await?;
     // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
@@ -113,8 +120,35 @@ pub async fn update(
     insert_in(tx, workspace, ContentView::Current, piece, variant, overrides).await
 }
 
+/// Returns the overrides of a piece in a variant as a part that refers to assets.
+const fn part_of(
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: ContentPieceId,
+    variant: VariantId,
+) -> ReferringPart {
+    ReferringPart { workspace, view, piece, variant: Some(variant), is_content: false }
+}
+
+/// Inserts the overrides and the content of a new piece in a variant into a view. The caller
+/// updates the variants of the piece.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: ContentPieceId,
+    (variant, overrides, tree): &Override,
+) -> Result<()> {
+    let variant = *variant;
+    let part = part_of(workspace, view, piece, variant);
+    part.update(tx, &BTreeSet::new(), &keys_of_overrides(overrides)).await?;
+    insert_in(tx, workspace, view, piece, variant, overrides).await?;
+    let Some(tree) = tree else { return Ok(()) };
+    update_content_in(tx, workspace, view, piece, variant, (None, tree)).await
+}
+
 /// Inserts the overrides of a piece in a variant into a view, if there are any.
-pub(super) async fn insert_in(
+async fn insert_in(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     view: ContentView,
@@ -163,26 +197,30 @@ fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value
     });
 }
 
-/// Stores a variant's own content, the JSON text of the tree.
+/// Stores a variant's own content, the JSON text of the tree. `before` is that in the database.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: ContentPieceId,
     variant: VariantId,
+    before: Option<&str>,
     tree: &str,
 ) -> Result<()> {
-    update_content_in(tx, workspace, ContentView::Current, piece, variant, tree).await
+    let (view, trees) = (ContentView::Current, (before, tree));
+    update_content_in(tx, workspace, view, piece, variant, trees).await
 }
 
 /// Stores a variant's own content in a view.
-pub(super) async fn update_content_in(
+async fn update_content_in(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     view: ContentView,
     piece: ContentPieceId,
     variant: VariantId,
-    tree: &str,
+    (before, tree): (Option<&str>, &str),
 ) -> Result<()> {
+    let part = ReferringPart { is_content: true, ..part_of(workspace, view, piece, variant) };
+    part.update(tx, &keys_of_content(before), &keys_of_content(Some(tree))).await?;
     let sql = format!(
         "INSERT INTO {} (workspace_id, content_piece_id, variant_id, tree) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (workspace_id, content_piece_id, variant_id)
@@ -193,13 +231,17 @@ pub(super) async fn update_content_in(
     tx.change(&sql, params, affects(view, workspace, piece)).await
 }
 
-/// Deletes a variant's own content, so that the piece's is shown.
+/// Deletes a variant's own content, so that the piece's is shown. `before` is that in the database.
 pub async fn delete_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     piece: ContentPieceId,
     variant: VariantId,
+    before: Option<&str>,
 ) -> Result<()> {
+    let view = ContentView::Current;
+    let part = ReferringPart { is_content: true, ..part_of(workspace, view, piece, variant) };
+    part.update(tx, &keys_of_content(before), &BTreeSet::new()).await?;
     let sql = "DELETE FROM content_piece_variant_contents
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     let params = params![workspace, piece, variant];

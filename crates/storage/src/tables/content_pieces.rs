@@ -5,6 +5,8 @@
 //! and overrides in [`crate::tables::content_piece_variants`].
 
 use futures_util::future::try_join;
+use std::collections::BTreeSet;
+
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
@@ -12,6 +14,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
+use crate::tables::asset_references::{ReferringPart, keys_of_content, keys_of_fields};
 use crate::tables::content_piece_revisions::{LatestRevision, part_key};
 use crate::tables::piece_tables::{PieceTables, affects, tables};
 use crate::tables::{content_piece_references, content_piece_variants};
@@ -430,7 +433,20 @@ pub(super) async fn insert_in(
     if piece.fields.custom_data.is_some() {
         update_custom_data(tx, workspace, view, piece).await?;
     }
+    let part = part_of(workspace, view, piece.id);
+    part.update(tx, &BTreeSet::new(), &keys_of_fields(&piece.fields)).await?;
+    let content = ReferringPart { is_content: true, ..part };
+    content.update(tx, &BTreeSet::new(), &keys_of_content(Some(tree))).await?;
     content_piece_references::insert(tx, workspace, view, piece).await
+}
+
+/// Returns the fields of a piece as a part that refers to assets.
+const fn part_of(
+    workspace: WorkspaceId,
+    view: ContentView,
+    piece: ContentPieceId,
+) -> ReferringPart {
+    ReferringPart { workspace, view, piece, variant: None, is_content: false }
 }
 
 /// Stores a piece's custom data, or deletes it if there is none.
@@ -490,6 +506,8 @@ pub(super) async fn update_in(
     if before.fields.custom_data != piece.fields.custom_data {
         update_custom_data(tx, workspace, view, piece).await?;
     }
+    let (assets_before, assets) = (keys_of_fields(&before.fields), keys_of_fields(&piece.fields));
+    part_of(workspace, view, piece.id).update(tx, &assets_before, &assets).await?;
     content_piece_references::update(tx, workspace, view, before, piece).await
 }
 
@@ -535,13 +553,17 @@ pub async fn find_content(
     tx.find(sql, params![workspace, id, variant], |row| row.get(0)).await
 }
 
-/// Updates the content.
+/// Updates the content. `before` is that in the database.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
+    before: Option<&str>,
     tree: &str,
 ) -> Result<()> {
+    let part = part_of(workspace, ContentView::Current, id);
+    let content = ReferringPart { is_content: true, ..part };
+    content.update(tx, &keys_of_content(before), &keys_of_content(Some(tree))).await?;
     let sql = "UPDATE content_piece_contents SET tree = ?3
         WHERE workspace_id = ?1 AND content_piece_id = ?2";
     tx.change(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await

@@ -189,6 +189,7 @@ impl CandidateWebhook {
         self.events.contains(event_type)
             && (event_type.is_of_groups() || !self.group_deleted)
             && (event.appended.event.view == self.view || !event.occurrence.is_of_piece())
+            && (self.view == ContentView::Current || !event_type.is_of_current_view())
             && self.workspace == event.appended.workspace
             && event.occurrence.as_seen_in(scope) == Some(event_type)
     }

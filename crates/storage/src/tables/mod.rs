@@ -1,6 +1,9 @@
 //! The SQL of each resource: plain functions over a transaction, with the workspace as first
 //! parameter.
 
+mod asset_references;
+pub mod asset_usage;
+pub mod assets;
 pub mod audit;
 pub mod authentication;
 pub mod content_groups;

@@ -19,6 +19,7 @@ pub(crate) struct PieceTables {
     pub(crate) variant_contents: &'static str,
     pub(crate) variant_tags: &'static str,
     pub(crate) variant_members: &'static str,
+    pub(crate) assets: &'static str,
 }
 
 const CURRENT: PieceTables = PieceTables {
@@ -32,6 +33,7 @@ const CURRENT: PieceTables = PieceTables {
     variant_contents: "content_piece_variant_contents",
     variant_tags: "content_piece_variant_tags",
     variant_members: "content_piece_variant_members",
+    assets: "content_piece_assets",
 };
 
 const PUBLISHED: PieceTables = PieceTables {
@@ -45,6 +47,7 @@ const PUBLISHED: PieceTables = PieceTables {
     variant_contents: "published_piece_variant_contents",
     variant_tags: "published_piece_variant_tags",
     variant_members: "published_piece_variant_members",
+    assets: "published_piece_assets",
 };
 
 /// Returns the tables of pieces in `view`.

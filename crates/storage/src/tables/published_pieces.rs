@@ -98,13 +98,8 @@ pub async fn insert(
     overrides: &[Override],
 ) -> Result<()> {
     content_pieces::insert_in(tx, workspace, VIEW, piece, tree).await?;
-    for (variant, fields, tree) in overrides {
-        let (id, variant) = (piece.id, *variant);
-        content_piece_variants::insert_in(tx, workspace, VIEW, id, variant, fields).await?;
-        if let Some(tree) = tree {
-            content_piece_variants::update_content_in(tx, workspace, VIEW, id, variant, tree)
-                .await?;
-        }
+    for overrides in overrides {
+        content_piece_variants::insert(tx, workspace, VIEW, piece.id, overrides).await?;
     }
     let publication = &piece.publication;
     content_pieces::update_publication(tx, workspace, VIEW, piece.id, publication).await

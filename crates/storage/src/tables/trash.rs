@@ -18,11 +18,12 @@ use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, Variant
 use crate::engine::{
     Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row,
 };
+use crate::tables::asset_references::{keys_of_content, keys_of_fields, keys_of_overrides};
 use crate::tables::content_piece_revisions::part_key;
 use crate::tables::content_piece_variants::Override;
 use crate::tables::import_sources::PieceSource;
 use crate::tables::revision_undo::Undo;
-use crate::tables::{content_piece_variants, content_pieces, import_sources};
+use crate::tables::{asset_references, content_piece_variants, content_pieces, import_sources};
 
 /// The columns of the table `e` that [`read`] reads.
 const COLUMNS: &str = "e.id, e.content_group_id, e.title, e.deleted_at_ms, e.deleted_by, e.pieces";
@@ -117,6 +118,13 @@ pub async fn insert_piece(
         published.map(|one| one.number), published.map(|one| one.at), published.map(|one| one.by)
     };
     tx.execute(sql, params, Affects::Nothing).await?;
+    let mut assets = keys_of_fields(&piece.fields);
+    assets.append(&mut keys_of_content(Some(&content)));
+    for (_, fields, content) in &overrides {
+        assets.append(&mut keys_of_overrides(fields));
+        assets.append(&mut keys_of_content(content.as_deref()));
+    }
+    asset_references::insert_trashed(tx, workspace, piece.id, assets).await?;
     let own = PartState { fields: piece.fields.clone().into(), content: Some(content) };
     insert_part(tx, workspace, piece.id, None, &own, &sources).await?;
     // A variant may have a source without an override.

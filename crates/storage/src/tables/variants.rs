@@ -5,7 +5,7 @@ use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
 use crate::tables::paging::IdPage;
-use crate::tables::{content_piece_references, content_piece_revisions};
+use crate::tables::{asset_references, content_piece_references, content_piece_revisions};
 
 const COLUMNS: &str = "id, key, label, description, version";
 
@@ -126,6 +126,7 @@ fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
 /// Returns true if it existed. The caller has locked it by [`find_for_update`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
     content_piece_references::remove_variant(tx, workspace, id).await?;
+    asset_references::delete_of_variant(tx, workspace, id).await?;
     content_piece_revisions::clear_variant(tx, workspace, id).await?;
     let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)

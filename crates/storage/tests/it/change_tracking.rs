@@ -15,7 +15,7 @@ use crate::conformance;
 const COPY_WORKSPACE: &str = "ws_00000000000000000000000000";
 
 /// The tables that no cached response shows.
-const UNCACHED_TABLES: [&str; 29] = [
+const UNCACHED_TABLES: [&str; 30] = [
     "content_piece_revisions",
     "audit_entries",
     "content_piece_sources",
@@ -40,6 +40,7 @@ const UNCACHED_TABLES: [&str; 29] = [
     "trash_entries",
     "trashed_groups",
     "trashed_parts",
+    "trashed_piece_assets",
     "trashed_pieces",
     "webhook_queues",
     "webhook_recoveries",
@@ -48,7 +49,8 @@ const UNCACHED_TABLES: [&str; 29] = [
 ];
 
 /// The tables of content besides those of pieces.
-const CONTENT_TABLES: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
+const CONTENT_TABLES: [&str; 6] =
+    ["asset_files", "assets", "content_group_paths", "content_groups", "tags", "variants"];
 
 /// Returns true if a statement records the last use of a token, which no cached response shows.
 fn is_last_use(sql: &str) -> bool {

@@ -25,7 +25,8 @@ const UNUSED: [&str; 13] = [
 
 /// Unique keys of a workspace's rows that don't begin with the workspace. Their values are looked
 /// up without it.
-const KEYS_WITHOUT_WORKSPACE: [&str; 9] = [
+const KEYS_WITHOUT_WORKSPACE: [&str; 10] = [
+    "assets_key",
     "event_matches",
     "event_tickets",
     "event_tickets_of_credentials",

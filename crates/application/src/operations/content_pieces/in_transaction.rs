@@ -5,7 +5,7 @@ use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_domain::audit::AuditAction;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::event::ResourceChange;
-use galley_domain::publication::Publication;
+use galley_domain::publication::{ContentView, Publication};
 use galley_domain::revision::Origin;
 use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::content_piece_revisions::StoredRevision;
@@ -170,12 +170,9 @@ pub async fn restore(
     let slugs = SlugComparison::begin(tx, scope, piece.content_group_id).await?;
     content_pieces::insert(tx, workspace, &piece, content).await?;
     content_piece_revisions::insert(tx, workspace, piece.id, revisions).await?;
-    for (variant, overrides, content) in overrides {
-        content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;
-        if let Some(content) = content {
-            content_piece_variants::update_content(tx, workspace, piece.id, *variant, content)
-                .await?;
-        }
+    for overrides in overrides {
+        let view = ContentView::Current;
+        content_piece_variants::insert(tx, workspace, view, piece.id, overrides).await?;
     }
     if !overrides.is_empty() {
         let before = piece.clone();

@@ -190,21 +190,24 @@ impl UpdatedPart {
         let changes_content = self.changed.contains(&PieceField::Content);
         let Some(variant) = &self.variant else {
             if let Some(tree) = self.after.content.as_ref().filter(|_| changes_content) {
-                content_pieces::update_content(tx, workspace, id, tree).await?;
+                let before = self.before.content.as_deref();
+                content_pieces::update_content(tx, workspace, id, before, tree).await?;
             }
             return Ok(());
         };
         if self.before.fields != self.after.fields {
-            let fields = &self.after.fields;
-            content_piece_variants::update(tx, workspace, id, variant.id, fields).await?;
+            let (before, fields) = (&self.before.fields, &self.after.fields);
+            content_piece_variants::update(tx, workspace, id, variant.id, before, fields).await?;
         }
+        let (variant, before) = (variant.id, self.before.content.as_deref());
         match &self.after.content {
             _ if !changes_content => {}
             Some(tree) => {
-                content_piece_variants::update_content(tx, workspace, id, variant.id, tree).await?;
+                content_piece_variants::update_content(tx, workspace, id, variant, before, tree)
+                    .await?;
             }
             None => {
-                content_piece_variants::delete_content(tx, workspace, id, variant.id).await?;
+                content_piece_variants::delete_content(tx, workspace, id, variant, before).await?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Invalid content groups, tags and variants.
+//! Invalid content groups, tags, variants and assets.
 
 use super::table::Table;
 
@@ -73,6 +73,27 @@ const ROWS: &str = r#"
     DELETE /variants
         -> id
         ?id=de -> 404 not_found
+    POST /assets /assets?filename=a/b /assets?filename=a&filename=b /assets?filename=%00
+        {} -> filename
+    POST /assets?filename=a&contentGroupId=x /assets?filename=a&contentGroupId=$piece
+        {} -> 400 unknown_reference contentGroupId
+    PUT /assets
+        {} -> id
+        {"id":"$piece"} -> 404 not_found
+        {"id":"$asset","filename":"","alt":[],"contentGroupId":1} -> filename alt contentGroupId
+        {"id":"$asset","filename":".."} -> filename
+        {"id":"$asset","contentGroupId":"$tag"} -> 400 unknown_reference contentGroupId
+    GET /assets
+        -> id
+        ?id=$piece -> 404 not_found
+        /list?lastId=$piece -> lastId
+        /list?perPage=0 -> perPage
+        /used-by -> id
+        /used-by?id=$tag -> 404 not_found
+    DELETE /assets
+        -> id
+        ?id=$piece -> 404 not_found
+        ?id=$asset&force=perhaps -> force
 "#;
 
 pub(super) fn add(table: &mut Table<'_>) {

@@ -47,6 +47,7 @@ async fn existing_ids(service: &Service) -> Placeholders {
         ("variant", "/variants", json!({"key": "de", "label": "German"})),
         ("piece", "/content-pieces", service.piece("kept")),
         ("token", "/tokens", json!({"name": "t", "permissions": []})),
+        ("asset", "/assets?filename=a.txt", json!({"a": 1})),
         ("webhook", "/webhooks", hook),
     ] {
         ids.add(name, service.create(path, &body).await);

@@ -196,7 +196,7 @@ async fn a_copied_link_grants_no_more_than_its_inviter_has(store: TestStore) {
     let service = Service::start(store).await;
     let [admin, editor, viewer] = service.roles();
     let role = json!({"name": "Inviter", "permissions": ["workspaceMemberships:write",
-        "contentPieces:read", "contentGroups:read", "tags:read", "variants:read", "roles:read",
+        "contentPieces:read", "contentGroups:read", "tags:read", "variants:read", "assets:read", "roles:read",
         "workspace:read", "profile:write"]});
     let role = service.create("/roles", &role).await;
     let inviter = service.person("mallory", &role).await;

@@ -297,7 +297,7 @@ async fn invites_are_void_after_their_inviter_loses_permissions(store: TestStore
     let of_lowered = invited_by(&token, "y@example.org").await;
     // A role is reduced after its member has invited a person.
     let manager = json!({"name": "Manager", "permissions": ["workspaceMemberships:write", "contentPieces:write",
-        "tags:write", "profile:write", "contentGroups:read", "variants:read", "roles:read", "workspace:read", "webhooks:read"]});
+        "tags:write", "assets:write", "profile:write", "contentGroups:read", "variants:read", "roles:read", "workspace:read", "webhooks:read"]});
     let manager = service.create("/roles", &manager).await;
     let low = json!({"name": "Low", "permissions": ["contentPieces:write"]});
     let low = service.create("/roles", &low).await;
@@ -330,7 +330,7 @@ async fn invites_are_void_after_their_inviter_loses_permissions(store: TestStore
 async fn extensions_cannot_invite(store: TestStore) {
     let service = Service::start(store).await;
     let body = json!({"name": "t", "permissions": ["workspaceMemberships:write", "contentPieces:write",
-        "contentGroups:write", "tags:write", "variants:write", "roles:write", "workspace:write",
+        "contentGroups:write", "tags:write", "variants:write", "assets:write", "roles:write", "workspace:write",
         "webhooks:write", "tokens:write", "profile:write"], "extension": "ext"});
     let made = service.post("/tokens", &body).await;
     let token = made.body["token"].as_str().unwrap();

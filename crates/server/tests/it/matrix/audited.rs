@@ -31,6 +31,9 @@ const ACTIONS: &str = "
     PUT    /variants                     variant.update
     POST   /variants                     variant.create
     DELETE /variants                     variant.delete
+    PUT    /assets                       asset.update
+    POST   /assets                       asset.create
+    DELETE /assets                       asset.delete
     PUT    /roles                        role.update
     POST   /roles                        role.create
     DELETE /roles                        role.delete

@@ -75,6 +75,12 @@ GET /content-pieces/list?variant=$variant
 DELETE /profile/sessions?id=$session
 POST /workspace-memberships/invite-link {"id":"$member"}
 POST /workspace-memberships/resend-invite {"id":"$member"}
+GET /assets?id=$asset
+PUT /assets {"id":"$asset"}
+PUT /assets {"id":"$own_asset","contentGroupId":"$group"}
+POST /assets?filename=x&contentGroupId=$group {"x":1}
+DELETE /assets?id=$asset
+GET /assets/used-by?id=$asset
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
 GET /content-pieces/list?hasVariant=$variant
@@ -152,6 +158,7 @@ async fn add_foreign_ids(ids: &mut Placeholders, service: &Service, other: &Test
         ("role", "/roles", json!({"name": "theirs", "permissions": []})),
         ("token", "/tokens", json!({"name": "theirs", "permissions": []})),
         ("webhook", "/webhooks", webhook_named("theirs")),
+        ("asset", "/assets?filename=theirs.txt", json!({"theirs": true})),
     ] {
         ids.add(name, service.create_as(&other.token, path, &body).await);
     }
@@ -190,6 +197,7 @@ async fn add_own_ids(ids: &mut Placeholders, service: &Service) -> Vec<String> {
         ("own_webhook", "/webhooks", webhook_named("mine")),
         ("own_variant", "/variants", json!({"key": "mine", "label": "mine"})),
         ("own_token", "/tokens", json!({"name": "mine", "permissions": []})),
+        ("own_asset", "/assets?filename=mine.txt", json!({"mine": true})),
     ] {
         let id = service.create(path, &body).await;
         ids.add(name, &id);

@@ -53,6 +53,12 @@ const ROWS: &str = "
     POST   /variants                             variants:write             201 201 201 201 201
     DELETE /variants                             variants:write             204 204 204 204 404
     GET    /variants/list                        variants:read              200 200 200 200 200
+    GET    /assets                               assets:read                200 200 404 200 404
+    PUT    /assets                               assets:write               204 204 404 204 404
+    POST   /assets                               assets:write               201 201 400 201 400
+    DELETE /assets                               assets:write               204 204 404 204 404
+    GET    /assets/list                          assets:read                200 200 200 200 200
+    GET    /assets/used-by                       assets:read                200 200 404 200 404
     GET    /roles                                roles:read                 200 200 200 200 404
     PUT    /roles                                roles:write                204 403 403 204 404
     POST   /roles                                roles:write                201 403 403 201 201
@@ -101,11 +107,12 @@ const FEED: &[&str] = &[
     "workspaceMemberships:read",
     "tags:read",
     "variants:read",
+    "assets:read",
 ];
 
 /// The reads that are 404 in the published view: of a piece that is not published, of a tag that no
 /// published piece has, and of what only editors see.
-const HIDDEN_FROM_SITES: [&str; 9] = [
+const HIDDEN_FROM_SITES: [&str; 11] = [
     "/content-pieces",
     "/content-pieces/revisions",
     "/content-pieces/revision",
@@ -115,6 +122,8 @@ const HIDDEN_FROM_SITES: [&str; 9] = [
     "/content-pieces/sources",
     "/content-groups/schema/violations",
     "/tags",
+    "/assets",
+    "/assets/used-by",
 ];
 
 /// The routes at which a session need not name a workspace.
@@ -151,9 +160,9 @@ fn row(method: &str, path: &str) -> RouteExpectation {
 }
 
 const EDITOR: &str = "contentPieces:write publishing:write tags:write profile:write contentGroups:read \
-    variants:read workspaceMemberships:read roles:read workspace:read";
+    variants:read assets:write workspaceMemberships:read roles:read workspace:read";
 
-const VIEWER: &str = "contentPieces:read contentGroups:read tags:read variants:read roles:read \
+const VIEWER: &str = "contentPieces:read contentGroups:read tags:read variants:read assets:read roles:read \
     workspaceMemberships:read workspace:read profile:write";
 
 fn has(held: &str, permission: &str) -> bool {

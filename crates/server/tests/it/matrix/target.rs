@@ -10,13 +10,14 @@ use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
 
 /// The routes that need no token, with a path of each and its status.
-pub(super) const OPEN: [(&str, &str, &str, u16); 20] = [
+pub(super) const OPEN: [(&str, &str, &str, u16); 21] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
     ("GET", "/readyz", "/readyz", 200),
     ("GET", "/openapi.json", "/openapi.json", 200),
     ("GET", "/console", "/console", 200),
     ("GET", "/console/assets/{file}", "/console/assets/none.js", 404),
+    ("GET", "/a/{key}/{filename}", "/a/00000000000000000000000000/none.png", 404),
     ("GET", "/docs", "/docs", 200),
     ("GET", "/docs/{file}", "/docs/page.js", 200),
     ("GET", "/problems", "/problems", 200),
@@ -37,11 +38,12 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 20] = [
 pub(super) const OF_SESSIONS: [(&str, &str); 3] =
     [("GET", "/profile/sessions"), ("DELETE", "/profile/sessions"), ("POST", "/sign-out")];
 
-pub(super) const RESOURCES: [&str; 13] = [
+pub(super) const RESOURCES: [&str; 14] = [
     "contentPieces",
     "contentGroups",
     "tags",
     "variants",
+    "assets",
     "roles",
     "workspaceMemberships",
     "workspace",
@@ -90,17 +92,28 @@ pub(super) async fn target(
         return target_on_other_resource(service, method, route, &name).await;
     };
     match (method, bodies) {
-        ("POST", Bodies { create, .. }) => TargetRequest::with_body(route, create),
+        ("POST", Bodies { create, .. }) => {
+            TargetRequest::with_body(creation_path(service, route, &name), create)
+        }
         ("PUT", Bodies { create: Value::Null, update }) => TargetRequest::with_body(route, update),
         (_, Bodies { create: Value::Null, .. }) => TargetRequest::without_body(route),
         (_, Bodies { create, mut update }) => {
-            let id = service.create(route, &create).await;
+            let id = service.create(&creation_path(service, route, &name), &create).await;
             if method != "PUT" {
                 return TargetRequest::without_body(format!("{route}?id={id}"));
             }
             update["id"] = json!(id);
             TargetRequest::with_body(route, update)
         }
+    }
+}
+
+/// Returns the path of a request that creates a resource. The fields of an asset are in the query.
+fn creation_path(service: &Service, route: &str, name: &str) -> String {
+    let group = &service.home.group;
+    match route {
+        "/assets" => format!("/assets?filename={name}.txt&contentGroupId={group}"),
+        other => other.to_owned(),
     }
 }
 
@@ -131,6 +144,7 @@ fn bodies(service: &Service, route: &str, name: &str) -> Option<Bodies> {
         "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
         "/tags" => (json!({"label": name}), json!({"label": "changed"})),
         "/variants" => (json!({"key": name, "label": name}), json!({"label": "changed"})),
+        "/assets" => (json!({"content": name}), json!({"alt": "changed"})),
         "/roles" => {
             let permissions = RESOURCES.map(|resource| format!("{resource}:write"));
             let create = json!({"name": name, "permissions": permissions});
@@ -214,6 +228,11 @@ async fn target_on_other_resource(
         }
         (_, "/content-groups/schema" | "/content-groups/schema/violations") => {
             TargetRequest::without_body(format!("{route}?id={group}"))
+        }
+        ("GET", "/assets/used-by") => {
+            let path = creation_path(service, "/assets", name);
+            let id = service.create(&path, &json!({"content": name})).await;
+            TargetRequest::without_body(format!("{route}?id={id}"))
         }
         (_, "/content-groups/list") => {
             TargetRequest::without_body(format!("{route}?ancestor={group}"))

@@ -43,6 +43,12 @@ fn without_volatile_fields(answer: &TestResponse, name: &str) -> (u16, Value) {
         if value["url"].as_str().is_some_and(|url| url.contains("/invite?code=")) {
             *value = Value::from("a link of an invite");
         }
+        // The body of the request is the file of the asset.
+        if value["url"].as_str().is_some_and(|url| url.contains("/a/")) {
+            for name in ["url", "hash", "size"] {
+                value.as_object_mut().map(|fields| fields.remove(name));
+            }
+        }
         match value {
             Value::Array(items) => items.iter_mut().for_each(strip),
             Value::Object(fields) => fields.values_mut().for_each(strip),
@@ -76,7 +82,9 @@ async fn fields_outside_a_requests_schema_are_ignored(store: TestStore) {
         for wishes in [false, true] {
             number += 1;
             let mut target = target(&service, method, route, number).await;
-            let Some(body) = &mut target.body else { continue };
+            // The body of an upload is a file without fields.
+            let is_upload = (method.as_str(), route.as_str()) == ("POST", "/assets");
+            let Some(body) = target.body.as_mut().filter(|_| !is_upload) else { continue };
             let operation = &DOCUMENT["paths"][route][method.to_lowercase()];
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
             let (place, own) = match route.as_str() {

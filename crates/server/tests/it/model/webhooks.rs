@@ -5,7 +5,7 @@ use serde_json::json;
 use super::steps::Choice;
 use super::workspace::{CheckResult, WebhookModel, WorkspaceModel, is_of_groups, text};
 
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 16] = [
     "contentPieceAdded",
     "contentPieceUpdated",
     "contentPieceRemoved",
@@ -20,6 +20,8 @@ const EVENTS: [&str; 14] = [
     "variantChanged",
     "contentPiecePublished",
     "contentPieceUnpublished",
+    "assetAdded",
+    "assetRemoved",
 ];
 
 impl WorkspaceModel<'_> {
@@ -38,7 +40,8 @@ impl WorkspaceModel<'_> {
         let known = group.as_ref().is_none_or(|group| self.group(group).is_some());
         let needs_group = events.iter().any(|event| event.starts_with("contentPiece"));
         let whole = several && group.is_none();
-        let is_of_view = |event: &&str| !is_published || !event.ends_with("ublished");
+        let is_of_current = |event: &str| event.ends_with("ublished") || event.starts_with("asset");
+        let is_of_view = |event: &&str| !is_published || !is_of_current(event);
         let fits = events.iter().all(is_of_view);
         let right = known && fits && (group.is_some() || whole || !needs_group);
         let mut body = json!({"url": "http://127.0.0.1:9/", "name": "w", "event": event,

@@ -103,7 +103,7 @@ pub(super) struct WebhookModel {
 
 /// Returns true if a scope of groups limits the event.
 pub(super) fn is_of_groups(event: &str) -> bool {
-    event.starts_with("content")
+    event.starts_with("content") || event.starts_with("asset")
 }
 
 /// An event in the model.

@@ -12,7 +12,8 @@ use galley_application::operations::setup::{
 };
 use galley_application::operations::tokens::{self, TokenRequest};
 use galley_application::secrets::SecretKey;
-use galley_application::{Clock, Environment, Error, Scope, SystemClock};
+use galley_application::{AssetSettings, Clock, Environment, Error, Scope, SystemClock};
+use galley_assets::{AssetStore, StoreLocation};
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::{EmailAddress, FullName};
@@ -25,6 +26,7 @@ use galley_testing::TestStore;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 pub(crate) use self::response::TestResponse;
 
@@ -64,6 +66,8 @@ pub(crate) struct Service {
     client: Client,
     /// The store with the database, kept until the end.
     store: TestStore,
+    /// The folder with the files of assets.
+    pub(crate) files: TempDir,
 }
 
 /// A workspace and its owner's token.
@@ -105,7 +109,7 @@ pub(crate) const ALL: TokenKind<'static> = TokenKind {
 
 /// A token that reads the content of the published view.
 pub(crate) const SITE: TokenKind<'static> = TokenKind {
-    permissions: "contentPieces:read contentGroups:read tags:read variants:read",
+    permissions: "contentPieces:read contentGroups:read tags:read variants:read assets:read",
     view: ContentView::Published,
     ..ALL
 };
@@ -123,13 +127,20 @@ fn options(store: &TestStore, role: ProcessRole, environment: &Environment) -> O
     }
 }
 
+/// Opens the store of assets in a folder.
+fn asset_store(files: &TempDir) -> AssetStore {
+    let location = StoreLocation::Folder(files.path().to_owned());
+    AssetStore::open(&location).expect("a folder is a store")
+}
+
 /// Serves a database on a port of its own, and returns the URL.
 async fn serve(database: &Database, environment: &Environment, limits: ServerLimits) -> String {
     let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     let url = format!("http://{}", server.address().expect("it is bound"));
     let is_own = limits.public_url.is_empty();
     let public_url = if is_own { url.clone() } else { limits.public_url.clone() };
-    let limits = ServerLimits { public_url, ..limits };
+    let assets = AssetSettings { base_url: public_url.clone(), ..limits.assets };
+    let limits = ServerLimits { public_url, assets, ..limits };
     let app = App::new(database.clone(), environment.clone(), key(), limits, None);
     tokio::spawn(server.run(app, std::future::pending()));
     url
@@ -160,11 +171,13 @@ impl Service {
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
-        let url = serve(&database, &environment, limits).await;
+        let files = tempfile::tempdir().expect("a folder can be created");
+        let assets = AssetSettings { store: asset_store(&files), ..limits.assets };
+        let url = serve(&database, &environment, ServerLimits { assets, ..limits }).await;
         let redirects = reqwest::redirect::Policy::none();
         let client =
             Client::builder().no_proxy().redirect(redirects).build().expect("a client can be made");
-        Self { url, database, environment, statements, home, clock, client, store }
+        Self { url, database, environment, statements, home, clock, client, store, files }
     }
 
     /// Opens a second connection to the same store, as a command does.
@@ -180,7 +193,9 @@ impl Service {
         }
         let options = options(&self.store, ProcessRole::Server, &self.environment);
         let database = Database::open(options).await.expect("the store opens");
-        Some(serve(&database, &self.environment, ServerLimits::default()).await)
+        let assets = AssetSettings { store: asset_store(&self.files), ..AssetSettings::default() };
+        let limits = ServerLimits { assets, ..ServerLimits::default() };
+        Some(serve(&database, &self.environment, limits).await)
     }
 
     /// Serves the database at a second address with other settings, and returns the URL.
@@ -398,6 +413,7 @@ impl Service {
             "/roles/list?perPage=1000",
             "/workspace-memberships/list-members?perPage=1000",
             "/webhooks/list?perPage=1000",
+            "/assets/list?perPage=1000",
             "/workspace",
             "/profile",
             "/audit?perPage=1000",

@@ -56,7 +56,7 @@ pub(super) async fn pieces(
     assert_eq!(content_pieces::find(tx, WorkspaceId::new(1), first.id).await?, None);
     let changed = content_pieces::find_for_update(tx, workspace, first.id).await?;
     assert_eq!(changed, Some((first.clone(), GroupPath::new(vec![open.group]))));
-    content_pieces::update_content(tx, workspace, first.id, "{}").await?;
+    content_pieces::update_content(tx, workspace, first.id, None, "{}").await?;
     let content = content_pieces::find_content(tx, workspace, first.id, None).await?;
     assert_eq!(content.as_deref(), Some("{}"));
     let within = [open.group];

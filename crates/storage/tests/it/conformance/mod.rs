@@ -1,6 +1,7 @@
 //! Every function of the store behaves alike on both engines. Both can prepare its statements, and
 //! find their rows by an index.
 
+mod assets;
 mod audit;
 mod connections;
 mod content_groups;
@@ -108,6 +109,7 @@ async fn exercise(open: &OpenStore) {
         let member = people::exercise(tx, given.workspace, given.group).await?;
         groups(tx, given.workspace, given.group).await?;
         Box::pin(audit_log(tx, given.workspace)).await?;
+        Box::pin(assets::assets(tx, &given)).await?;
         Box::pin(pieces(tx, &given, member)).await?;
         people::leave(tx, given.workspace, member).await?;
         append_events(tx, given.workspace, given.group).await

@@ -2,6 +2,7 @@
 
 use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, Slug, Title};
 use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::publication::ContentView;
 use galley_domain::tag::Tag;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantRef};
@@ -119,7 +120,9 @@ impl OverridesExercise<'_, '_> {
             ..titled.clone()
         };
         for (variant, overrides) in [(german, &titled), (german, &listed), (french, &titled)] {
-            content_piece_variants::update(tx, workspace, piece.id, variant, overrides).await?;
+            let before = self.find(variant).await?.unwrap_or_default();
+            content_piece_variants::update(tx, workspace, piece.id, variant, &before, overrides)
+                .await?;
             assert_eq!(self.find(variant).await?.as_ref(), Some(overrides));
         }
         let seen =
@@ -127,7 +130,8 @@ impl OverridesExercise<'_, '_> {
         let german_piece = piece.clone().with_overrides(listed.clone());
         assert_eq!(seen, Some((german_piece.clone(), Some("{}".to_owned()))));
         let set = async |tree| {
-            content_piece_variants::update_content(tx, workspace, piece.id, german, tree).await
+            content_piece_variants::update_content(tx, workspace, piece.id, german, None, tree)
+                .await
         };
         set("{}").await?;
         set("{\"b\":2}").await?;
@@ -204,7 +208,8 @@ impl OverridesExercise<'_, '_> {
         assert_eq!(self.version().await?, before + 2);
         assert_eq!(self.find(german).await?.expect("it is there").tags, Some(Vec::new()));
         let nothing = ContentPieceOverrides::default();
-        content_piece_variants::update(tx, workspace, piece.id, german, &nothing).await?;
+        let fields = self.find(german).await?.expect("it is there");
+        content_piece_variants::update(tx, workspace, piece.id, german, &fields, &nothing).await?;
         assert_eq!(self.find(german).await?, None);
         let found = variants::find_all(tx, workspace, &[german, french, VariantId::new(1)]).await?;
         assert_eq!(found.len(), 2);
@@ -212,7 +217,7 @@ impl OverridesExercise<'_, '_> {
         assert!(variants::delete(tx, workspace, german).await?);
         assert!(!variants::delete(tx, workspace, german).await?);
         assert_eq!(self.version().await?, before + 3);
-        content_piece_variants::delete_content(tx, workspace, piece.id, german).await?;
+        content_piece_variants::delete_content(tx, workspace, piece.id, german, None).await?;
         assert!(variants::delete(tx, workspace, french).await?);
         assert_eq!(self.version().await?, before + 4);
         assert_eq!(import_sources::list(tx, workspace, &[piece.id]).await?, sources[..1]);
@@ -238,8 +243,9 @@ async fn deleting_a_piece_deletes_its_variant_overrides(store: TestStore) {
             ..ContentPieceOverrides::default()
         };
         let (id, variant) = (piece.id, german.id);
-        content_piece_variants::update(tx, workspace, id, variant, &overrides).await?;
-        content_piece_variants::update_content(tx, workspace, id, variant, "[]").await?;
+        let overrides = (variant, overrides, Some("[]".to_owned()));
+        let view = ContentView::Current;
+        content_piece_variants::insert(tx, workspace, view, id, &overrides).await?;
         Ok(piece.clone())
     };
     let piece = open.database.write::<_, Error, _>("fill", fill).await.unwrap();

@@ -1,0 +1,554 @@
+//! Assets. An upload writes the file into the store first, and then the rows in a transaction. A
+//! deletion removes the rows first. So each row has its file, and a file without a row is left by
+//! an interruption, and is removed by the housekeeping.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use galley_api_types::asset::{AssetBody, AssetChange};
+use galley_api_types::problem::{Issue, Step};
+use galley_assets::image::ENCODED_SIZE_LIMIT;
+use galley_assets::{FileName, FileType, FileWriter, ImageFormat, StoreError, WrittenFile};
+use galley_domain::asset::{Asset, AssetFile, AssetFilename, Rendition};
+use galley_domain::audit::AuditAction;
+use galley_domain::content_group::GroupPath;
+use galley_domain::event::ResourceChange;
+use galley_domain::text::ShortText;
+use galley_domain::{AssetFileId, AssetId, AssetKey, ContentGroupId, Invalid, WorkspaceId};
+use galley_storage::asset_usage::{self, ReferringPiece, VisibleAssets};
+use galley_storage::{IdPage, Tx, WriteTx, assets, content_groups, event_append};
+
+use crate::asset_resources::{CACHED_SIZE_LIMIT, ServedAsset, UploadMemory};
+use crate::audit::{self, AuditChanges};
+use crate::caller::Caller;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::operations::event;
+use crate::precondition::VersionPrecondition;
+use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
+use crate::service::Service;
+
+/// A new asset without its file.
+#[derive(Debug, Clone)]
+pub struct NewAsset {
+    /// The name of the file.
+    pub filename: AssetFilename,
+    /// The text in place of an image.
+    pub alt: Option<ShortText>,
+    /// The group; `None` for the whole workspace.
+    pub content_group_id: Option<ContentGroupId>,
+}
+
+/// Returns the assets that a scope sees.
+fn visible(scope: &Scope) -> VisibleAssets<'_> {
+    VisibleAssets { view: scope.view, within: scope.content_groups.as_deref() }
+}
+
+/// Returns an asset that the caller sees.
+pub async fn get(caller: &Caller, id: AssetId) -> Result<Asset, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let found = assets::find(tx, scope.workspace, id, visible(&scope)).await?;
+        found.ok_or_else(Error::not_found)
+    };
+    caller.read("assets.get", read).await
+}
+
+/// Lists the assets that the caller sees.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Asset>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        Ok(assets::list(tx, scope.workspace, visible(&scope), &page).await?)
+    };
+    caller.read_long("assets.list", read).await
+}
+
+/// The limit on places in a list of uses.
+const USES_LIMIT: i64 = 1_000;
+
+/// Lists the places in which an asset is used, as far as the caller sees them.
+pub async fn used_by(caller: &Caller, id: AssetId) -> Result<Vec<ReferringPiece>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let found = assets::find(tx, scope.workspace, id, visible(&scope)).await?;
+        let asset = found.ok_or_else(Error::not_found)?;
+        uses(tx, &scope, &asset).await
+    };
+    caller.read("assets.used_by", read).await
+}
+
+async fn uses(tx: &Tx<'_>, scope: &Scope, asset: &Asset) -> Result<Vec<ReferringPiece>, Error> {
+    let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
+    Ok(asset_usage::list(tx, workspace, asset.key, within, USES_LIMIT).await?)
+}
+
+/// An upload whose bytes are arriving.
+#[derive(Debug)]
+pub struct Upload {
+    name: FileName,
+    writer: FileWriter,
+    size_limit: u64,
+    /// The memory of the parts that are being sent to the store.
+    _memory: UploadMemory,
+}
+
+impl Upload {
+    /// Begins an upload. A size that the client states is checked first. Waits while other uploads
+    /// have the memory.
+    pub async fn begin(caller: &Caller, stated_size: Option<u64>) -> Result<Self, Error> {
+        let settings = &caller.service().settings().assets;
+        let file = AssetFileId::new(caller.environment().new_id());
+        let name = FileName::original(caller.workspace(), file);
+        let size_limit = settings.size_limit;
+        check_size(stated_size.unwrap_or_default(), size_limit)?;
+        let memory = caller.service().assets().upload_memory(stated_size).await?;
+        let writer = settings.store.writer(&name);
+        Ok(Self { name, writer, size_limit, _memory: memory })
+    }
+
+    /// Appends bytes.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
+        check_size(self.writer.size() + bytes.len() as u64, self.size_limit)?;
+        Ok(self.writer.write(bytes).await?)
+    }
+
+    /// Ends an upload that is rejected, or whose client has disconnected.
+    pub async fn abort(self) {
+        self.writer.abort().await;
+    }
+
+    /// Completes the file, and detects its type.
+    pub async fn finish(self, caller: &Caller) -> Result<UploadedFile, Error> {
+        let Self { name, writer, .. } = self;
+        let written = writer.finish().await?;
+        let file = inspect(caller.service(), &name, written).await?;
+        Ok(UploadedFile { name, file })
+    }
+}
+
+fn check_size(size: u64, limit: u64) -> Result<(), Error> {
+    if size <= limit {
+        return Ok(());
+    }
+    let detail = format!("an asset may have at most {limit} bytes");
+    Err(Rejection::new(Reason::PayloadTooLarge, detail).into())
+}
+
+/// A file in the store that has no row yet.
+#[derive(Debug, Clone)]
+pub struct UploadedFile {
+    name: FileName,
+    file: AssetFile,
+}
+
+impl UploadedFile {
+    /// Returns the SHA-256 of its bytes.
+    pub const fn sha256(&self) -> &[u8; 32] {
+        &self.file.sha256
+    }
+
+    /// Deletes the file. Without success, the housekeeping does it later.
+    pub async fn discard(&self, caller: &Caller) {
+        delete_file(caller.service(), &self.name).await;
+    }
+}
+
+/// Returns the properties of a stored file.
+async fn inspect(
+    service: &Service,
+    name: &FileName,
+    written: WrittenFile,
+) -> Result<AssetFile, Error> {
+    let FileType { media_type, image } = FileType::detect(&written.head);
+    let stored = galley_assets::image::stored_dimensions(&written.head);
+    let mut dimensions = stored.filter(|_| media_type.starts_with("image/"));
+    let mut placeholder = None;
+    if let Some(format) = image.filter(|_| written.size <= ENCODED_SIZE_LIMIT) {
+        let bytes = service.settings().assets.store.read(name).await?;
+        match service.assets().images.inspect(bytes, format).await? {
+            Ok((found, hash)) => (dimensions, placeholder) = (Some(found), Some(hash)),
+            // The file is stored as it is, and has no renditions.
+            Err(error) => tracing::debug!(%error, %name, "an image can't be read"),
+        }
+    }
+    Ok(AssetFile {
+        id: name.file,
+        sha256: written.sha256,
+        size: i64::try_from(written.size).unwrap_or(i64::MAX),
+        media_type: media_type.to_owned(),
+        dimensions: dimensions.map(|found| (found.width.into(), found.height.into())),
+        placeholder,
+    })
+}
+
+/// Creates the asset of an uploaded file. If the workspace has an equal file, that one is used.
+pub async fn create(
+    caller: &Caller,
+    new: NewAsset,
+    uploaded: UploadedFile,
+    request: IdempotentRequest,
+    respond: Respond<Asset>,
+) -> Result<CreatedResponse, Error> {
+    let (own, file, name) = (caller.clone(), uploaded.file.clone(), uploaded.name.clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let limit = own.service().settings().assets.workspace_limit;
+        create_in(tx, &own, new.clone(), file.clone(), limit).await
+    };
+    let created = idempotency::create(caller, "assets.create", request, None, create, respond);
+    let created = created.await;
+    // An equal file, a replayed response and a rejection leave the file without a row.
+    let (workspace, id) = (name.workspace, name.file);
+    let find = async move |tx: &Tx<'_>| Ok(assets::existing_files(tx, workspace, &[id]).await?);
+    let found: Result<_, Error> = caller.read_current("assets.file", find).await;
+    if found.is_ok_and(|found| found.is_empty()) {
+        delete_file(caller.service(), &name).await;
+    }
+    created
+}
+
+async fn create_in(
+    tx: &WriteTx<'_>,
+    caller: &Caller,
+    new: NewAsset,
+    file: AssetFile,
+    workspace_limit: Option<u64>,
+) -> Result<Asset, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment());
+    let workspace = scope.workspace;
+    check_group(tx, &scope, new.content_group_id).await?;
+    let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
+    let file = match known {
+        Some(known) => known,
+        None => {
+            check_workspace_size(tx, workspace, workspace_limit, &file).await?;
+            if assets::insert_file(tx, workspace, &file).await? {
+                file
+            } else {
+                // Another transaction has committed an equal one meanwhile.
+                let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
+                known.ok_or(galley_storage::Error::Conflict)?
+            }
+        }
+    };
+    let asset = Asset {
+        id: AssetId::new(environment.new_id()),
+        key: environment.new_asset_key(),
+        filename: new.filename,
+        alt: new.alt,
+        content_group_id: new.content_group_id,
+        version: 1,
+        created_at: environment.now(),
+        file,
+    };
+    assets::insert(tx, workspace, &asset).await?;
+    let body = AssetBody::new(&asset, &caller.service().settings().assets.base_url);
+    let changes = AuditChanges::created(&body);
+    audit::record(tx, environment, &scope, AuditAction::AssetCreate, asset.id, changes);
+    let path = path_of(tx, workspace, &asset).await?;
+    append_event(tx, environment, workspace, ResourceChange::AssetAdded(path), &body).await?;
+    Ok(asset)
+}
+
+/// Rejects a file that exceeds the size limit of the workspace.
+async fn check_workspace_size(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    limit: Option<u64>,
+    file: &AssetFile,
+) -> Result<(), Error> {
+    let Some(limit) = limit else { return Ok(()) };
+    let stored = assets::stored_size(tx, workspace).await?.saturating_add(file.size);
+    if u64::try_from(stored).is_ok_and(|stored| stored <= limit) {
+        return Ok(());
+    }
+    let detail = format!("the assets of a workspace may have at most {limit} bytes together");
+    Err(Rejection::new(Reason::AssetStorageExceeded, detail).into())
+}
+
+/// Rejects a group that does not exist, or that the token does not reach. A limited token names
+/// one.
+async fn check_group(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    group: Option<ContentGroupId>,
+) -> Result<(), Error> {
+    let limits = scope.content_groups.as_deref();
+    let Some(group) = group else {
+        if limits.is_none() {
+            return Ok(());
+        }
+        let message = "is required, as the token is limited to some groups";
+        return Err(
+            Rejection::of_field("contentGroupId", &Invalid::new("required", message)).into()
+        );
+    };
+    let found = content_groups::existing(tx, scope.workspace, &[group], limits).await?;
+    if found.is_empty() {
+        let path = vec![Step::Field("contentGroupId".to_owned())];
+        Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])?;
+    }
+    Ok(())
+}
+
+/// Returns the path of an asset's group, if it has one that exists.
+async fn path_of(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    asset: &Asset,
+) -> Result<Option<GroupPath>, Error> {
+    let Some(group) = asset.content_group_id else { return Ok(None) };
+    let path = content_groups::path(tx, workspace, group).await?;
+    Ok(Some(path).filter(|path| !path.groups().is_empty()))
+}
+
+async fn append_event(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    change: ResourceChange,
+    body: &AssetBody<'_>,
+) -> Result<(), Error> {
+    let data = serde_json::to_string(body).expect("an asset is JSON");
+    let event = event(environment, change, data, None);
+    Ok(event_append::append(tx, workspace, [event], environment.now()).await?)
+}
+
+/// Updates an asset.
+pub async fn update(
+    caller: &Caller,
+    id: AssetId,
+    change: AssetChange,
+    expected: VersionPrecondition,
+) -> Result<Asset, Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        let scope = own.scope();
+        let before = find_for_update(tx, &scope, id, &expected).await?;
+        if let Some(group) = change.content_group_id
+            && group != before.content_group_id
+        {
+            check_group(tx, &scope, group).await?;
+        }
+        let mut asset = before.clone();
+        asset.filename = change.filename.as_ref().unwrap_or(&asset.filename).clone();
+        asset.alt = change.alt.as_ref().unwrap_or(&asset.alt).clone();
+        asset.content_group_id = change.content_group_id.unwrap_or(asset.content_group_id);
+        if asset != before {
+            asset.version += 1;
+            assets::update(tx, scope.workspace, &asset).await?;
+            let base_url = &own.service().settings().assets.base_url;
+            let [before, after] = [&before, &asset].map(|asset| AssetBody::new(asset, base_url));
+            own.record(tx, AuditAction::AssetUpdate, id, AuditChanges::updated(before, after));
+        }
+        Ok(asset)
+    };
+    caller.write("assets.update", write).await
+}
+
+/// Finds an asset for a change. A limited token changes assets of its groups only, not those that
+/// it sees in a piece.
+async fn find_for_update(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: AssetId,
+    expected: &VersionPrecondition,
+) -> Result<Asset, Error> {
+    let found = assets::find_for_update(tx, scope.workspace, id, visible(scope)).await?;
+    let asset = found.ok_or_else(Error::not_found)?;
+    let is_own = match asset.content_group_id {
+        Some(group) => scope.contains_group(tx, group).await?,
+        None => scope.content_groups.is_none(),
+    };
+    if !is_own {
+        let detail = "the token is limited to some groups, and the asset belongs to no one of them";
+        return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
+    }
+    expected.check_version(asset.version)?;
+    Ok(asset)
+}
+
+/// Deletes an asset. Unless `is_forced`, an asset in use is kept.
+pub async fn delete(
+    caller: &Caller,
+    id: AssetId,
+    is_forced: bool,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        let scope = own.scope();
+        let asset = find_for_update(tx, &scope, id, &expected).await?;
+        if !is_forced && asset_usage::exist(tx, scope.workspace, asset.key).await? {
+            return Err(in_use(&uses(tx, &scope, &asset).await?).into());
+        }
+        let was_last = assets::delete(tx, scope.workspace, &asset).await?;
+        let body = AssetBody::new(&asset, &own.service().settings().assets.base_url);
+        own.record(tx, AuditAction::AssetDelete, id, AuditChanges::deleted(&body));
+        let (workspace, environment) = (scope.workspace, own.environment());
+        let change = ResourceChange::AssetRemoved(path_of(tx, workspace, &asset).await?);
+        append_event(tx, environment, workspace, change, &body).await?;
+        Ok((asset, was_last))
+    };
+    let (asset, was_last) = caller.write("assets.delete", write).await?;
+    caller.service().assets().by_key.remove(&asset.key);
+    if was_last {
+        let name = FileName::original(caller.workspace(), asset.file.id);
+        delete_file(caller.service(), &name).await;
+    }
+    Ok(())
+}
+
+/// The limit on pieces that the rejection of a deletion names.
+const NAMED_USES: usize = 20;
+
+/// Returns the rejection of the deletion of an asset in use. It names the pieces that the caller
+/// sees.
+fn in_use(uses: &[ReferringPiece]) -> Rejection {
+    let mut titles: Vec<String> = Vec::new();
+    for piece in uses {
+        let shown = format!("{:?} ({})", piece.title.as_str(), piece.id);
+        if !titles.contains(&shown) && titles.len() < NAMED_USES {
+            titles.push(shown);
+        }
+    }
+    let detail = if titles.is_empty() {
+        "the asset is in use: send force=true to delete it nevertheless".to_owned()
+    } else {
+        let titles = titles.join(", ");
+        format!("the asset is in use by {titles}: send force=true to delete it nevertheless")
+    };
+    Rejection::new(Reason::AssetInUse, detail)
+}
+
+/// Deletes a file and its renditions. Without success, the housekeeping does it later.
+async fn delete_file(service: &Service, name: &FileName) {
+    service.assets().images.remove(name);
+    if let Err(error) = service.settings().assets.store.delete(name).await {
+        tracing::warn!(%error, %name, "a file of an asset could not be deleted yet");
+    }
+}
+
+/// The time for which the properties of an asset are cached. Another node serves a deleted asset
+/// for this time.
+const LOOKUP_RETENTION: Duration = Duration::from_secs(1);
+
+/// Finds the asset with this key.
+pub async fn find_served(service: &Service, key: AssetKey) -> Result<ServedAsset, Error> {
+    if let Some(found) = service.assets().by_key.get(&key)
+        && found.0.elapsed() < LOOKUP_RETENTION
+    {
+        return Ok(found.1);
+    }
+    let find =
+        async move |tx: &Tx<'_>| assets::find_by_key(tx, key).await?.ok_or_else(Error::not_found);
+    let (workspace, asset) = service.database().read("assets.served", find).await?;
+    let name = FileName::original(workspace, asset.file.id);
+    let served = ServedAsset { asset, name };
+    service.assets().by_key.insert(key, (Instant::now(), served.clone()));
+    Ok(served)
+}
+
+/// The bytes of a file: in memory, or as they arrive from the store.
+pub enum ServedBytes {
+    /// All bytes of the file.
+    Whole(Bytes),
+    /// The requested part.
+    Part(BoxStream<'static, Result<Bytes, StoreError>>),
+}
+
+impl std::fmt::Debug for ServedBytes {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ServedBytes").finish_non_exhaustive()
+    }
+}
+
+/// Reads a part of the file of an asset. A small file is cached as a whole.
+pub async fn read(
+    service: &Service,
+    served: &ServedAsset,
+    range: std::ops::Range<u64>,
+) -> Result<ServedBytes, Error> {
+    let (store, name) = (&service.settings().assets.store, &served.name);
+    let is_small =
+        u64::try_from(served.asset.file.size).is_ok_and(|size| size <= CACHED_SIZE_LIMIT);
+    if is_small {
+        let read = async { Ok(store.read(name).await?) };
+        return Ok(ServedBytes::Whole(service.assets().images.cached(name, read).await?));
+    }
+    Ok(ServedBytes::Part(store.stream(name, range).await?))
+}
+
+/// Returns a rendition of an image, which is rendered and stored at its first request.
+pub async fn rendition(
+    service: &Service,
+    served: &ServedAsset,
+    rendition: Rendition,
+) -> Result<Bytes, Error> {
+    let Some(format) = ImageFormat::of(&served.asset.file.media_type) else {
+        return Err(no_rendition(rendition, "names no image that can be rendered"));
+    };
+    let name = FileName { rendition: Some(rendition.to_string()), ..served.name.clone() };
+    let (store, images) = (&service.settings().assets.store, &service.assets().images);
+    let render = async {
+        match store.read(&name).await {
+            Err(StoreError::NotFound) => {}
+            found => return Ok(found?),
+        }
+        let original = store.read(&served.name).await?;
+        let rendered = images.render(original, format, rendition).await?;
+        let rendered = rendered.map_err(|error| no_rendition(rendition, &error.to_string()))?;
+        let bytes = Bytes::from(rendered);
+        store.put(&name, bytes.clone()).await?;
+        Ok(bytes)
+    };
+    images.cached(&name, render).await
+}
+
+/// Returns the rejection of a request for a rendition that can't be made.
+fn no_rendition(rendition: Rendition, message: &str) -> Error {
+    let parameter = if rendition.width.is_some() { "w" } else { "f" };
+    Rejection::of_field(parameter, &Invalid::new("invalid_image", message)).into()
+}
+
+/// The age from which a file without a row is removed. An upload takes less time.
+const ORPHAN_AGE: Duration = Duration::from_hours(24);
+
+/// The files that are compared with the database at a time.
+const FILES_PER_QUERY: usize = 500;
+
+/// Removes the files without a row that are older than a day. Returns their number.
+pub async fn remove_orphans(service: &Service) -> Result<usize, Error> {
+    let store = &service.settings().assets.store;
+    let before = service.environment().now().ms()
+        - i64::try_from(ORPHAN_AGE.as_millis()).unwrap_or(i64::MAX);
+    let mut old = store
+        .list()
+        .try_filter(|file| std::future::ready(file.created_at_ms < before))
+        .try_chunks(FILES_PER_QUERY);
+    let mut removed = 0;
+    while let Some(files) = old.try_next().await.map_err(|failed| failed.1)? {
+        let mut by_workspace: HashMap<WorkspaceId, Vec<AssetFileId>> = HashMap::new();
+        for file in &files {
+            by_workspace.entry(file.name.workspace).or_default().push(file.name.file);
+        }
+        for (workspace, mut ids) in by_workspace {
+            ids.sort_unstable();
+            ids.dedup();
+            let asked = ids.clone();
+            let find = async move |tx: &Tx<'_>| {
+                Ok::<_, Error>(assets::existing_files(tx, workspace, &asked).await?)
+            };
+            let existing = service.database().read("assets.orphans", find).await?;
+            for id in ids.into_iter().filter(|id| !existing.contains(id)) {
+                store.delete(&FileName::original(workspace, id)).await?;
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
+}

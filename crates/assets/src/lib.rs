@@ -1,0 +1,18 @@
+//! Files of assets: the stores that keep them, the detection of their types, and the renditions of
+//! images. The database and HTTP are unknown here.
+//!
+//! - [`AssetStore`] keeps files in a local folder or in a bucket of an S3-compatible service.
+//! - [`FileType`] is detected from the first bytes of a file.
+//! - [`image`] reads the size and a placeholder of an image, and renders it in other sizes.
+
+mod bucket_client;
+mod file_stream;
+mod file_type;
+pub mod image;
+mod store;
+
+pub use file_type::{FileType, HEAD_SIZE, ImageFormat};
+pub use store::{
+    AssetStore, BucketCredentials, BucketLocation, FileName, FileWriter, InvalidLocation,
+    ListedFile, StoreError, StoreLocation, WrittenFile,
+};

@@ -1,0 +1,111 @@
+//! `/assets`.
+
+pub(crate) mod create;
+pub(crate) mod serve;
+
+use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
+use galley_application::operations::assets;
+use galley_domain::AssetId;
+
+use crate::extract::actor::{ReadAssets, WriteAssets};
+use crate::routes::prelude::*;
+
+/// Get an asset
+#[utoipa::path(
+    get, path = "/assets", operation_id = "getAsset", params(("id" = schemas::AssetId, Query)),
+    responses((status = 200, body = AssetBody<'_>)),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    actor: Actor<ReadAssets>,
+    staleness: StalenessBound,
+    IdQuery(id): IdQuery<AssetId>,
+) -> Result<Response, Problem> {
+    let asset = assets::get(&actor.stale_caller(staleness), id).await?;
+    Ok(response::resource(asset.version, &AssetBody::new(&asset, app.asset_base_url())))
+}
+
+/// List the assets
+///
+/// Returns the assets in the order of their creation, oldest first.
+#[utoipa::path(
+    get, path = "/assets/list", operation_id = "listAssets", params(IdPageParams),
+    responses((status = 200, body = [AssetBody<'_>])),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    actor: Actor<ReadAssets>,
+    staleness: StalenessBound,
+    list: IdListQuery<AssetId>,
+) -> Result<Response, Problem> {
+    let mut assets = assets::list(&actor.stale_caller(staleness), list.page()).await?;
+    let base_url = app.asset_base_url();
+    Ok(list.respond(&mut assets, |asset| asset.id, |asset| AssetBody::new(asset, base_url)))
+}
+
+/// List the uses of an asset
+///
+/// Returns the pieces that refer to the address of the asset: in their content, cover, description
+/// or custom data, in a variant, in their published revision, or in the trash. Only pieces that the
+/// token sees are listed, and at most 1,000 places.
+#[utoipa::path(
+    get, path = "/assets/used-by", operation_id = "listAssetUses",
+    params(("id" = schemas::AssetId, Query)),
+    responses((status = 200, body = [AssetUseBody<'_>])),
+)]
+pub(crate) async fn used_by(
+    actor: Actor<ReadAssets>,
+    IdQuery(id): IdQuery<AssetId>,
+) -> Result<Response, Problem> {
+    let uses = assets::used_by(actor.caller(), id).await?;
+    Ok(response::ok(&uses.iter().map(AssetUseBody::from).collect::<Vec<_>>()))
+}
+
+/// Change an asset
+///
+/// Absent fields stay unchanged.
+#[utoipa::path(
+    put, path = "/assets", operation_id = "updateAsset", request_body = AssetChange,
+    responses(
+        (status = 200, body = AssetBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    actor: Actor<WriteAssets>,
+    request: ChangeRequest<AssetChange>,
+) -> Result<Response, Problem> {
+    let ParsedChange { prefer, expected, id, change } = request.parse(actor.caller()).await?;
+    let asset = assets::update(actor.caller(), id, change, expected).await?;
+    let body = AssetBody::new(&asset, app.asset_base_url());
+    Ok(response::updated(prefer, asset.version, &body))
+}
+
+/// Delete an asset
+///
+/// Its address and those of its renditions are 404 from then on; another node may serve it for a
+/// second, and caches for longer. An asset that a piece refers to is kept, unless `force` is true.
+#[utoipa::path(
+    delete, path = "/assets", operation_id = "deleteAsset",
+    params(
+        ("id" = schemas::AssetId, Query),
+        ("force" = Option<bool>, Query, description = "Delete an asset in use, too. Its pieces keep \
+            the address, which is 404 then."),
+    ),
+    responses(
+        (status = 403, description = "outside_group_limit"),
+        (status = 409, description = "asset_in_use"),
+    ),
+)]
+pub(crate) async fn delete(
+    actor: Actor<WriteAssets>,
+    expected: VersionPrecondition,
+    mut query: Query,
+) -> Result<Response, Problem> {
+    let (id, is_forced) = (query.id::<AssetId>(), query.boolean("force"));
+    query.finish()?;
+    assets::delete(actor.caller(), id.get()?, is_forced, expected).await?;
+    Ok(response::no_content())
+}

@@ -1,0 +1,214 @@
+//! Assets and their stored files. The bytes of a file are in the store of assets, under the id of
+//! the file. They are stored before its row, and deleted after it.
+
+use galley_domain::asset::{Asset, AssetFile};
+use galley_domain::{AssetFileId, AssetId, AssetKey, WorkspaceId};
+
+use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
+use crate::tables::asset_usage::VisibleAssets;
+use crate::tables::paging::IdPage;
+
+macro_rules! columns {
+    ($group:literal) => {
+        concat!(
+            "a.id, a.key, a.filename, a.alt, ",
+            $group,
+            ", a.version, a.created_at_ms, f.id, f.sha256, f.size, f.media_type, f.width, \
+             f.height, f.placeholder"
+        )
+    };
+}
+
+/// The columns of an asset `a` and its file `f`. The group is null if it was deleted.
+const COLUMNS: &str = columns!(
+    "(SELECT g.id FROM content_groups g WHERE g.workspace_id = ?1 AND g.id = a.content_group_id)"
+);
+
+/// The same columns without the group.
+const COLUMNS_WITHOUT_GROUP: &str = columns!("NULL");
+
+/// The tables of [`COLUMNS`].
+const TABLES: &str = "assets a JOIN asset_files f
+    ON f.workspace_id = a.workspace_id AND f.id = a.file_id";
+
+/// The first column of the file.
+const FILE: usize = 7;
+
+fn read(row: &Row<'_>) -> Result<Asset> {
+    let file = read_file(row, FILE)?;
+    Ok(read_row!(row, 0 => Asset {
+        id, key, filename, alt, content_group_id, version, created_at; file
+    }))
+}
+
+fn read_file(row: &Row<'_>, first: usize) -> Result<AssetFile> {
+    let sha256: Vec<u8> = row.get(first + 1)?;
+    let sha256 = sha256.try_into().map_err(|_| Error::corrupt("a hash has not 32 bytes"))?;
+    let width: Option<i64> = row.get(first + 4)?;
+    let dimensions = match (width, row.get(first + 5)?) {
+        (Some(width), Some(height)) => Some((width, height)),
+        _ => None,
+    };
+    Ok(AssetFile {
+        id: row.get(first)?,
+        sha256,
+        size: row.get(first + 2)?,
+        media_type: row.get(first + 3)?,
+        dimensions,
+        placeholder: row.get(first + 6)?,
+    })
+}
+
+/// Finds an asset, if it is visible.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: AssetId,
+    visible: VisibleAssets<'_>,
+) -> Result<Option<Asset>> {
+    let mut params = params![workspace, id].to_vec();
+    let condition = visible.condition(&mut params);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE a.workspace_id = ?1 AND a.id = ?2{condition}"
+    );
+    tx.find(&sql, &params, read).await
+}
+
+/// Finds an asset for update, and locks it until the transaction ends.
+pub async fn find_for_update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: AssetId,
+    visible: VisibleAssets<'_>,
+) -> Result<Option<Asset>> {
+    if tx.has_other_writers() {
+        let lock =
+            format!("SELECT 1 FROM assets WHERE workspace_id = ?1 AND id = ?2{}", tx.for_update());
+        tx.exists(&lock, params![workspace, id]).await?;
+    }
+    find(tx, workspace, id, visible).await
+}
+
+/// Finds the asset with this key, without its group, and its workspace.
+pub async fn find_by_key(tx: &Tx<'_>, key: AssetKey) -> Result<Option<(WorkspaceId, Asset)>> {
+    let sql =
+        format!("SELECT {COLUMNS_WITHOUT_GROUP}, a.workspace_id FROM {TABLES} WHERE a.key = ?1");
+    tx.find(&sql, params![key], |row| Ok((row.get(FILE + 7)?, read(row)?))).await
+}
+
+/// Lists the visible assets by creation.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    visible: VisibleAssets<'_>,
+    page: &IdPage,
+) -> Result<Vec<Asset>> {
+    let mut params = page.params(workspace).to_vec();
+    let condition = visible.condition(&mut params);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE a.workspace_id = ?1 AND a.id > ?2{condition}
+         ORDER BY a.id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// Finds the file with this SHA-256, and locks it until the transaction ends.
+pub async fn find_file_for_update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    sha256: &[u8; 32],
+) -> Result<Option<AssetFile>> {
+    let sql = format!(
+        "SELECT f.id, f.sha256, f.size, f.media_type, f.width, f.height, f.placeholder
+         FROM asset_files f WHERE f.workspace_id = ?1 AND f.sha256 = ?2{}",
+        tx.for_update()
+    );
+    tx.find(&sql, params![workspace, sha256], |row| read_file(row, 0)).await
+}
+
+/// Inserts a file. Returns false if the workspace has an equal one.
+pub async fn insert_file(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    file: &AssetFile,
+) -> Result<bool> {
+    let sql = "INSERT INTO asset_files
+            (workspace_id, id, sha256, size, media_type, width, height, placeholder)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (workspace_id, sha256) DO NOTHING";
+    let params = params! {
+        workspace, file.id, &file.sha256, file.size, &file.media_type,
+        file.dimensions.map(|(width, _)| width), file.dimensions.map(|(_, height)| height),
+        file.placeholder.as_ref()
+    };
+    let is_new = tx.execute(sql, params, Affects::Content(workspace)).await? > 0;
+    if is_new {
+        add_stored_size(tx, workspace, file.size).await?;
+    }
+    Ok(is_new)
+}
+
+async fn add_stored_size(tx: &WriteTx<'_>, workspace: WorkspaceId, bytes: i64) -> Result<()> {
+    let sql = "UPDATE workspace_sequences SET asset_bytes = asset_bytes + ?2
+        WHERE workspace_id = ?1";
+    tx.change(sql, params![workspace, bytes], Affects::Nothing).await
+}
+
+/// Inserts an asset, whose file exists.
+pub async fn insert(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> Result<()> {
+    let sql = "INSERT INTO assets (workspace_id, id, key, filename, alt, content_group_id, version,
+            created_at_ms, file_id)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let params = params! {
+        workspace, asset.id, asset.key, &asset.filename, &asset.alt, asset.content_group_id,
+        asset.version, asset.created_at, asset.file.id
+    };
+    tx.change(sql, params, Affects::Content(workspace)).await
+}
+
+/// Updates the name, the alternative text and the group of an asset.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> Result<()> {
+    let sql = "UPDATE assets SET filename = ?3, alt = ?4, content_group_id = ?5, version = ?6
+        WHERE workspace_id = ?1 AND id = ?2";
+    let params = params! {
+        workspace, asset.id, &asset.filename, &asset.alt, asset.content_group_id, asset.version
+    };
+    tx.change(sql, params, Affects::Content(workspace)).await
+}
+
+/// Deletes an asset. Returns true if no other asset has its file, whose row is deleted then. The
+/// caller deletes the file from the store after the commit.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> Result<bool> {
+    // The lock keeps uploads of an equal file from using this one.
+    find_file_for_update(tx, workspace, &asset.file.sha256).await?;
+    let affects = Affects::Content(workspace);
+    let sql = "DELETE FROM assets WHERE workspace_id = ?1 AND id = ?2";
+    tx.change(sql, params![workspace, asset.id], affects).await?;
+    let sql = "DELETE FROM asset_files WHERE workspace_id = ?1 AND id = ?2
+        AND NOT EXISTS (SELECT 1 FROM assets a WHERE a.workspace_id = ?1 AND a.file_id = ?2)";
+    let was_last = tx.execute(sql, params![workspace, asset.file.id], affects).await? > 0;
+    if was_last {
+        add_stored_size(tx, workspace, -asset.file.size).await?;
+    }
+    Ok(was_last)
+}
+
+/// Returns the size of all files of a workspace in bytes.
+pub async fn stored_size(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<i64> {
+    let sql = "SELECT asset_bytes FROM workspace_sequences WHERE workspace_id = ?1";
+    Ok(tx.find(sql, params![workspace], |row| row.get(0)).await?.unwrap_or_default())
+}
+
+/// Returns those of `ids` that have a row.
+pub async fn existing_files(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[AssetFileId],
+) -> Result<Vec<AssetFileId>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("id", ids.iter().copied(), &mut params);
+    let sql = format!("SELECT id FROM asset_files WHERE workspace_id = ?1{listed}");
+    tx.query(&sql, &params, |row| row.get(0)).await
+}

@@ -1,0 +1,173 @@
+//! Calls of the functions of assets, and of their references in pieces.
+
+use galley_domain::asset::{Asset, AssetFile, AssetFilename};
+use galley_domain::content_piece::{ContentPiece, ContentPieceFields, ContentPieceOverrides};
+use galley_domain::publication::ContentView;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::trash::{TrashEntry, TrashedId};
+use galley_domain::{Actor, AssetFileId, AssetId, AssetKey, ContentGroupId, WorkspaceId};
+use galley_storage::asset_usage::{self, AssetUse, VisibleAssets};
+use galley_storage::{
+    Error, IdPage, WriteTx, assets, content_piece_variants, content_pieces, published_pieces,
+    trash, variants,
+};
+
+use super::{ConformanceFixture, variant};
+use crate::store::{NOW, id};
+
+const ALL: VisibleAssets<'_> = VisibleAssets { view: ContentView::Current, within: None };
+const PUBLISHED: VisibleAssets<'_> = VisibleAssets { view: ContentView::Published, within: None };
+
+fn file(hash: u8) -> AssetFile {
+    AssetFile {
+        id: AssetFileId::new(id()),
+        sha256: [hash; 32],
+        size: 1_000,
+        media_type: "image/png".to_owned(),
+        dimensions: Some((640, 480)),
+        placeholder: Some(vec![1, 2, 3]),
+    }
+}
+
+fn asset(file: &AssetFile, group: Option<ContentGroupId>) -> Asset {
+    Asset {
+        id: AssetId::new(id()),
+        key: AssetKey::new(id()),
+        filename: AssetFilename::parse("photo.png").unwrap(),
+        alt: None,
+        content_group_id: group,
+        version: 1,
+        created_at: NOW,
+        file: file.clone(),
+    }
+}
+
+fn address(key: AssetKey) -> String {
+    format!("https://files.example/a/{key}/photo.png")
+}
+
+/// Exercises assets, and leaves none of them.
+pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
+    let (workspace, group) = (open.workspace, open.group);
+    let (photo, text) = (file(1), AssetFile { dimensions: None, placeholder: None, ..file(2) });
+    assert!(assets::insert_file(tx, workspace, &photo).await?);
+    assert!(!assets::insert_file(tx, workspace, &file(1)).await?, "an equal file");
+    assert!(assets::insert_file(tx, workspace, &text).await?);
+    let found = assets::find_file_for_update(tx, workspace, &[1; 32]).await?;
+    assert_eq!(found.as_ref(), Some(&photo));
+    assert_eq!(assets::find_file_for_update(tx, WorkspaceId::new(1), &[1; 32]).await?, None);
+    assert_eq!(assets::stored_size(tx, workspace).await?, 2_000);
+    assert_eq!(assets::stored_size(tx, WorkspaceId::new(1)).await?, 0);
+    let ids = [photo.id, text.id, AssetFileId::new(1)];
+    assert_eq!(assets::existing_files(tx, workspace, &ids).await?, ids[..2]);
+    assert_eq!(assets::existing_files(tx, workspace, &[]).await?, []);
+
+    let mut one = asset(&photo, Some(group));
+    let two = asset(&photo, None);
+    let lost = asset(&text, Some(ContentGroupId::new(1)));
+    for asset in [&one, &two, &lost] {
+        assets::insert(tx, workspace, asset).await?;
+    }
+    one.alt = Some(ShortText::parse("A photo").unwrap());
+    one.version = 2;
+    assets::update(tx, workspace, &one).await?;
+    let find = async |asset: &Asset, visible| assets::find(tx, workspace, asset.id, visible).await;
+    assert_eq!(find(&one, ALL).await?.as_ref(), Some(&one));
+    assert_eq!(find(&two, ALL).await?.as_ref(), Some(&two));
+    let shown = Asset { content_group_id: None, ..lost.clone() };
+    assert_eq!(find(&lost, ALL).await?, Some(shown.clone()), "its group does not exist");
+    let locked = assets::find_for_update(tx, workspace, one.id, ALL).await?;
+    assert_eq!(locked.as_ref(), Some(&one));
+    assert_eq!(assets::find(tx, WorkspaceId::new(1), one.id, ALL).await?, None);
+    assert_eq!(assets::find_by_key(tx, two.key).await?, Some((workspace, two.clone())));
+    assert_eq!(assets::find_by_key(tx, AssetKey::new(1)).await?, None);
+    let all = async |visible| assets::list(tx, workspace, visible, &IdPage::default()).await;
+    assert_eq!(all(ALL).await?, [one.clone(), two.clone(), shown]);
+    assert_eq!(all(PUBLISHED).await?, []);
+    let (own, other) = ([group], [ContentGroupId::new(2)]);
+    let limited = VisibleAssets { within: Some(&own), ..ALL };
+    assert_eq!(all(limited).await?, [one.clone()], "of its group");
+    assert_eq!(all(VisibleAssets { within: Some(&other), ..ALL }).await?, []);
+
+    uses(tx, open, [&one, &two]).await?;
+    assert!(!assets::delete(tx, workspace, &one).await?, "another asset has its file");
+    assert!(assets::delete(tx, workspace, &two).await?);
+    assert!(assets::delete(tx, workspace, &lost).await?);
+    assert_eq!(all(ALL).await?, []);
+    assert_eq!(assets::stored_size(tx, workspace).await?, 0);
+    Ok(())
+}
+
+/// Exercises the references of a piece to two assets: by its cover, its content, in a variant, in
+/// the published view and in the trash.
+async fn uses(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    [one, two]: [&Asset; 2],
+) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let cover = |asset: &Asset| Some(WebReference::parse(address(asset.key)).unwrap());
+    let plain = &open.first;
+    let fields = ContentPieceFields { cover_url: cover(one), ..plain.fields.clone() };
+    let piece = ContentPiece { fields, ..plain.clone() };
+    let tree = format!("{{\"src\":{:?}}}", address(two.key));
+    content_pieces::insert(tx, workspace, &piece, &tree).await?;
+    let german = variant("de");
+    variants::insert(tx, workspace, &german, NOW).await?;
+    let places = async |asset: &Asset, within: Option<&[ContentGroupId]>| {
+        let found = asset_usage::list(tx, workspace, asset.key, within, 10).await?;
+        let places = found.iter().map(|one| (one.variant, one.place));
+        Ok::<_, Error>(places.collect::<Vec<_>>())
+    };
+    let is_used = async |asset: &Asset| asset_usage::exist(tx, workspace, asset.key).await;
+    let current = AssetUse::View(ContentView::Current);
+    assert_eq!(places(one, None).await?, [(None, current)]);
+    assert_eq!(places(two, Some(&[open.group])).await?, [(None, current)]);
+    assert_eq!(places(two, Some(&[ContentGroupId::new(1)])).await?, []);
+    let visible = VisibleAssets { within: Some(&[open.group]), ..ALL };
+    assert!(assets::find(tx, workspace, two.id, visible).await?.is_some(), "of a visible piece");
+
+    let overrides =
+        ContentPieceOverrides { cover_url: cover(two), ..ContentPieceOverrides::default() };
+    let in_german = (german.id, overrides.clone(), Some(tree.clone()));
+    content_piece_variants::insert(tx, workspace, ContentView::Current, piece.id, &in_german)
+        .await?;
+    published_pieces::insert(tx, workspace, &piece, &tree, &[in_german]).await?;
+    let published = AssetUse::View(ContentView::Published);
+    let [own, of_german] = [None, Some(german.id)];
+    let all = [(own, current), (own, published), (of_german, current), (of_german, published)];
+    assert_eq!(places(two, None).await?, all);
+    assert!(assets::find(tx, workspace, one.id, PUBLISHED).await?.is_some());
+
+    let (id, none) = (piece.id, ContentPieceOverrides::default());
+    content_piece_variants::update(tx, workspace, id, german.id, &overrides, &none).await?;
+    assert_eq!(places(two, None).await?, all, "its content in the variant");
+    let before = Some(tree.as_str());
+    content_piece_variants::delete_content(tx, workspace, id, german.id, before).await?;
+    assert_eq!(places(two, None).await?, [all[0], all[1], all[3]]);
+    variants::delete(tx, workspace, german.id).await?;
+    assert_eq!(places(two, None).await?, all[..2]);
+    published_pieces::delete(tx, workspace, &piece).await?;
+    content_pieces::update_content(tx, workspace, id, before, "{}").await?;
+    assert!(!is_used(two).await? && is_used(one).await?);
+    content_pieces::update(tx, workspace, &piece, plain).await?;
+    assert!(!is_used(one).await?);
+
+    content_pieces::update(tx, workspace, plain, &piece).await?;
+    let entry = TrashEntry {
+        id: TrashedId::Piece(id),
+        content_group_id: Some(open.group),
+        title: "Title".to_owned(),
+        deleted_at: NOW,
+        deleted_by: Actor::System,
+        pieces: 1,
+    };
+    trash::insert(tx, workspace, &entry).await?;
+    trash::copy_piece(tx, workspace, entry.id, &piece).await?;
+    content_pieces::delete(tx, workspace, &piece).await?;
+    assert_eq!(places(one, Some(&[open.group])).await?, [(None, AssetUse::Trash)]);
+    assert!(is_used(one).await?);
+    trash::delete(tx, workspace, entry.id).await?;
+    assert!(!is_used(one).await?);
+    Ok(())
+}
