@@ -40,7 +40,7 @@ const TRASH_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 const AUDIT_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The interval between two removals of files without an asset.
-const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_hours(24);
+const LEFTOVER_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The interval at which the numbers of rejected credentials are stored.
 const REJECTED_CREDENTIALS_INTERVAL: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ pub async fn run(service: Service) {
         remove_expired_revisions(&service),
         remove_expired_trash(&service),
         remove_expired_audit(&service),
-        remove_orphaned_files(&service),
+        remove_leftover_files(&service),
         store_rejected_credentials(&service)
     );
 }
@@ -113,14 +113,14 @@ async fn remove_expired_trash(service: &Service) {
 }
 
 /// Removes files of assets that interrupted uploads and deletions have left.
-async fn remove_orphaned_files(service: &Service) {
+async fn remove_leftover_files(service: &Service) {
     loop {
-        match assets::remove_orphans(service).await {
+        match assets::remove_leftovers(service).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed files of assets without an asset"),
             Err(error) => tracing::warn!(%error, "files without an asset could not be removed"),
         }
-        tokio::time::sleep(ORPHAN_CHECK_INTERVAL).await;
+        tokio::time::sleep(LEFTOVER_CHECK_INTERVAL).await;
     }
 }
 

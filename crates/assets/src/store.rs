@@ -5,7 +5,9 @@
 //! row is left by an interrupted upload or deletion, and is removed later.
 
 use std::fmt;
+use std::fs::DirBuilder;
 use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -236,7 +238,8 @@ impl AssetStore {
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         match location {
             StoreLocation::Folder(path) => {
-                std::fs::create_dir_all(path)?;
+                // Other users of the machine read no files.
+                DirBuilder::new().recursive(true).mode(0o700).create(path)?;
                 let store = LocalFileSystem::new_with_prefix(path)?;
                 let store = store.with_fsync(true).with_automatic_cleanup(true);
                 Ok(Self(Arc::new(store)))

@@ -32,6 +32,17 @@ CREATE TABLE assets (
 CREATE UNIQUE INDEX assets_key ON assets (key);
 CREATE INDEX assets_file ON assets (workspace_id, file_id);
 
+-- Files that are removed from the store, unless they get their row before: those of uploads that have
+-- begun, and of deleted assets. A claimed one no longer gets a row.
+CREATE TABLE asset_leftovers (
+    workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+    file_id TEXT NOT NULL,
+    remove_at_ms BIGINT NOT NULL,
+    is_claimed BOOLEAN NOT NULL,
+    PRIMARY KEY (workspace_id, file_id)
+) /*sqlite: WITHOUT ROWID*/;
+CREATE INDEX asset_leftovers_due ON asset_leftovers (remove_at_ms, workspace_id, file_id);
+
 -- The addresses of assets in pieces, by the part of the piece: its fields or its content, in itself
 -- (with an empty variant) or in a variant. An address may name an asset that does not exist yet.
 CREATE TABLE content_piece_assets (
@@ -86,6 +97,8 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('asset_files', 'asset_files', '1000000 100000 1'),
     ('asset_files', 'asset_files_sha256', '1000000 100000 1'),
     ('assets', 'assets', '1000000 100000 1'),
+    ('asset_leftovers', 'asset_leftovers', '1000000 100000 1'),
+    ('asset_leftovers', 'asset_leftovers_due', '1000000 1000 1 1'),
     ('assets', 'assets_key', '1000000 1'),
     ('assets', 'assets_file', '1000000 100000 1'),
     ('content_piece_assets', 'content_piece_assets', '1000000 100000 4 1 1 1'),

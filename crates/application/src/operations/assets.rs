@@ -2,11 +2,9 @@
 //! deletion removes the rows first. So each row has its file, and a file without a row is left by
 //! an interruption, and is removed by the housekeeping.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 use galley_api_types::asset::{AssetBody, AssetChange};
 use galley_api_types::problem::{Issue, Step};
@@ -19,6 +17,7 @@ use galley_domain::event::ResourceChange;
 use galley_domain::text::ShortText;
 use galley_domain::{AssetFileId, AssetId, AssetKey, ContentGroupId, Invalid, WorkspaceId};
 use galley_storage::asset_usage::{self, ReferringPiece, VisibleAssets};
+use galley_storage::assets::FileInsertion;
 use galley_storage::{IdPage, Tx, WriteTx, assets, content_groups, event_append};
 
 use crate::asset_resources::{CACHED_SIZE_LIMIT, ServedAsset, UploadMemory};
@@ -87,6 +86,9 @@ async fn uses(tx: &Tx<'_>, scope: &Scope, asset: &Asset) -> Result<Vec<Referring
     Ok(asset_usage::list(tx, workspace, asset.key, within, USES_LIMIT).await?)
 }
 
+/// The time after which the file of an upload without an end is removed.
+const UPLOAD_LIMIT: Duration = Duration::from_hours(24);
+
 /// An upload whose bytes are arriving.
 #[derive(Debug)]
 pub struct Upload {
@@ -107,6 +109,13 @@ impl Upload {
         let size_limit = settings.size_limit;
         check_size(stated_size.unwrap_or_default(), size_limit)?;
         let memory = caller.service().assets().upload_memory(stated_size).await?;
+        // From here on, an interruption leaves a file that the housekeeping knows.
+        let now = caller.environment().now();
+        let (workspace, remove_at) = (name.workspace, now.later(UPLOAD_LIMIT));
+        let insert = async move |tx: &WriteTx<'_>| {
+            Ok::<_, Error>(assets::insert_leftover(tx, workspace, file, remove_at).await?)
+        };
+        caller.service().database().write("assets.begin", insert).await?;
         let writer = settings.store.writer(&name);
         Ok(Self { name, writer, size_limit, _memory: memory })
     }
@@ -118,8 +127,9 @@ impl Upload {
     }
 
     /// Ends an upload that is rejected, or whose client has disconnected.
-    pub async fn abort(self) {
+    pub async fn abort(self, caller: &Caller) {
         self.writer.abort().await;
+        delete_file(caller.service(), &self.name).await;
     }
 
     /// Completes the file, and detects its type.
@@ -201,6 +211,10 @@ pub async fn create(
     };
     let created = idempotency::create(caller, "assets.create", request, None, create, respond);
     let created = created.await;
+    if matches!(created, Err(Error::Storage(_))) {
+        // The transaction may still be committed. The housekeeping decides later.
+        return created;
+    }
     // An equal file, a replayed response and a rejection leave the file without a row.
     let (workspace, id) = (name.workspace, name.file);
     let find = async move |tx: &Tx<'_>| Ok(assets::existing_files(tx, workspace, &[id]).await?);
@@ -226,12 +240,17 @@ async fn create_in(
         Some(known) => known,
         None => {
             check_workspace_size(tx, workspace, workspace_limit, &file).await?;
-            if assets::insert_file(tx, workspace, &file).await? {
-                file
-            } else {
-                // Another transaction has committed an equal one meanwhile.
-                let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
-                known.ok_or(galley_storage::Error::Conflict)?
+            match assets::insert_file(tx, workspace, &file).await? {
+                FileInsertion::Inserted => file,
+                FileInsertion::HasEqual => {
+                    // Another transaction has committed it meanwhile.
+                    let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
+                    known.ok_or(galley_storage::Error::Conflict)?
+                }
+                FileInsertion::IsRemoved => {
+                    let detail = "the upload took longer than a day";
+                    return Err(Rejection::new(Reason::RequestTimeout, detail).into());
+                }
             }
         }
     };
@@ -386,7 +405,8 @@ pub async fn delete(
         if !is_forced && asset_usage::exist(tx, scope.workspace, asset.key).await? {
             return Err(in_use(&uses(tx, &scope, &asset).await?).into());
         }
-        let was_last = assets::delete(tx, scope.workspace, &asset).await?;
+        let now = own.environment().now();
+        let was_last = assets::delete(tx, scope.workspace, &asset, now).await?;
         let body = AssetBody::new(&asset, &own.service().settings().assets.base_url);
         own.record(tx, AuditAction::AssetDelete, id, AuditChanges::deleted(&body));
         let (workspace, environment) = (scope.workspace, own.environment());
@@ -425,12 +445,23 @@ fn in_use(uses: &[ReferringPiece]) -> Rejection {
     Rejection::new(Reason::AssetInUse, detail)
 }
 
-/// Deletes a file and its renditions. Without success, the housekeeping does it later.
+/// Removes a file and its renditions from the store. Without success, the housekeeping does it
+/// later.
 async fn delete_file(service: &Service, name: &FileName) {
-    service.assets().images.remove(name);
-    if let Err(error) = service.settings().assets.store.delete(name).await {
-        tracing::warn!(%error, %name, "a file of an asset could not be deleted yet");
+    if let Err(error) = remove_file(service, name).await {
+        tracing::warn!(%error, %name, "a file of an asset could not be removed yet");
     }
+}
+
+/// Removes a file and its renditions from the store, and then the leftover.
+async fn remove_file(service: &Service, name: &FileName) -> Result<(), Error> {
+    service.assets().images.remove(name);
+    service.settings().assets.store.delete(name).await?;
+    let (workspace, file) = (name.workspace, name.file);
+    let delete = async move |tx: &WriteTx<'_>| {
+        Ok::<_, Error>(assets::delete_leftover(tx, workspace, file).await?)
+    };
+    service.database().write("assets.removed", delete).await
 }
 
 /// The time for which the properties of an asset are cached. Another node serves a deleted asset
@@ -515,40 +546,29 @@ fn no_rendition(rendition: Rendition, message: &str) -> Error {
     Rejection::of_field(parameter, &Invalid::new("invalid_image", message)).into()
 }
 
-/// The age from which a file without a row is removed. An upload takes less time.
-const ORPHAN_AGE: Duration = Duration::from_hours(24);
+/// The leftovers that are removed at a time.
+const LEFTOVERS_PER_READ: i64 = 100;
 
-/// The files that are compared with the database at a time.
-const FILES_PER_QUERY: usize = 500;
-
-/// Removes the files without a row that are older than a day. Returns their number.
-pub async fn remove_orphans(service: &Service) -> Result<usize, Error> {
-    let store = &service.settings().assets.store;
-    let before = service.environment().now().ms()
-        - i64::try_from(ORPHAN_AGE.as_millis()).unwrap_or(i64::MAX);
-    let mut old = store
-        .list()
-        .try_filter(|file| std::future::ready(file.created_at_ms < before))
-        .try_chunks(FILES_PER_QUERY);
+/// Removes the files of interrupted uploads and deletions from the store. Returns their number.
+pub async fn remove_leftovers(service: &Service) -> Result<usize, Error> {
+    let now = service.environment().now();
     let mut removed = 0;
-    while let Some(files) = old.try_next().await.map_err(|failed| failed.1)? {
-        let mut by_workspace: HashMap<WorkspaceId, Vec<AssetFileId>> = HashMap::new();
-        for file in &files {
-            by_workspace.entry(file.name.workspace).or_default().push(file.name.file);
+    loop {
+        let read = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(assets::due_leftovers(tx, now, LEFTOVERS_PER_READ).await?)
+        };
+        let due = service.database().read("assets.leftovers", read).await?;
+        if due.is_empty() {
+            return Ok(removed);
         }
-        for (workspace, mut ids) in by_workspace {
-            ids.sort_unstable();
-            ids.dedup();
-            let asked = ids.clone();
-            let find = async move |tx: &Tx<'_>| {
-                Ok::<_, Error>(assets::existing_files(tx, workspace, &asked).await?)
+        for (workspace, file) in due {
+            let claim = async move |tx: &WriteTx<'_>| {
+                Ok::<_, Error>(assets::claim_leftover(tx, workspace, file).await?)
             };
-            let existing = service.database().read("assets.orphans", find).await?;
-            for id in ids.into_iter().filter(|id| !existing.contains(id)) {
-                store.delete(&FileName::original(workspace, id)).await?;
+            if service.database().write("assets.claim", claim).await? {
+                remove_file(service, &FileName::original(workspace, file)).await?;
                 removed += 1;
             }
         }
     }
-    Ok(removed)
 }

@@ -101,8 +101,10 @@ async fn files_of_the_first_start_are_private(store: TestStore) {
     assert!(token.starts_with("galley_"), "{token}");
     for entry in std::fs::read_dir(&data).unwrap() {
         let entry = entry.unwrap();
-        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600, "{}", entry.path().display());
+        let metadata = entry.metadata().unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, expected, "{}", entry.path().display());
     }
 }
 

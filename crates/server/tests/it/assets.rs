@@ -7,7 +7,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use galley_application::AssetSettings;
+use galley_assets::{AssetStore, StoreLocation};
+use galley_domain::{AssetFileId, Timestamp};
 use galley_server::ServerLimits;
+use galley_storage::{WriteTx, assets};
 use galley_testing::{TestStore, on_both_engines};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use reqwest::{Method, Response, StatusCode};
@@ -572,4 +575,45 @@ async fn an_interrupted_upload_leaves_nothing(store: TestStore) {
     }
     assert_eq!(files_in(service.files.path()), 0);
     assert_eq!(service.get("/assets/list").await.body, json!([]));
+}
+
+#[on_both_engines]
+async fn files_of_interrupted_uploads_are_removed_after_a_day(store: TestStore) {
+    let service = Service::start(store).await;
+    let kept = asset(&service, "filename=kept.txt", "kept").await;
+    let workspace = service.home.made.workspace;
+    let folder = service.files.path().join(workspace.to_string());
+    let [left, foreign] = [(); 2].map(|()| AssetFileId::new(service.environment.new_id()));
+    for file in [left, foreign] {
+        std::fs::create_dir_all(folder.join(file.to_string())).unwrap();
+        std::fs::write(folder.join(file.to_string()).join("original"), "left").unwrap();
+    }
+    let remove_at = service.environment.now().later(Duration::from_hours(24));
+    let insert =
+        async move |tx: &WriteTx<'_>| assets::insert_leftover(tx, workspace, left, remove_at).await;
+    service.database.write::<_, galley_storage::Error, _>("test", insert).await.unwrap();
+    // A server removes due files at its start.
+    let start = async || {
+        let location = StoreLocation::Folder(service.files.path().to_owned());
+        let store = AssetStore::open(&location).unwrap();
+        let assets = AssetSettings { store, ..AssetSettings::default() };
+        service.serve_again(ServerLimits { assets, ..ServerLimits::default() }).await
+    };
+    start().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(files_in(service.files.path()), 3, "it is too early");
+    service.advance_clock(Duration::from_hours(25));
+    start().await;
+    for _ in 0..500 {
+        if !folder.join(left.to_string()).exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!folder.join(left.to_string()).exists());
+    assert_eq!(files_in(service.files.path()), 2, "no other file is touched");
+    assert_eq!(fetch(&service, url(&kept)).await.text().await.unwrap(), "kept");
+    let due =
+        service.read(async |tx| assets::due_leftovers(tx, Timestamp::from_ms(i64::MAX), 9).await);
+    assert_eq!(due.await, []);
 }

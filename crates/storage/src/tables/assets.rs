@@ -1,8 +1,9 @@
 //! Assets and their stored files. The bytes of a file are in the store of assets, under the id of
-//! the file. They are stored before its row, and deleted after it.
+//! the file. They are stored before its row, and deleted after it. So each file is a
+//! leftover from the begin of its upload until it has its row, and again from its deletion on.
 
 use galley_domain::asset::{Asset, AssetFile};
-use galley_domain::{AssetFileId, AssetId, AssetKey, WorkspaceId};
+use galley_domain::{AssetFileId, AssetId, AssetKey, Timestamp, WorkspaceId};
 
 use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
 use crate::tables::asset_usage::VisibleAssets;
@@ -126,12 +127,66 @@ pub async fn find_file_for_update(
     tx.find(&sql, params![workspace, sha256], |row| read_file(row, 0)).await
 }
 
-/// Inserts a file. Returns false if the workspace has an equal one.
+/// Inserts the leftover of an upload, before its file is stored.
+pub async fn insert_leftover(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    file: AssetFileId,
+    remove_at: Timestamp,
+) -> Result<()> {
+    let sql = "INSERT INTO asset_leftovers (workspace_id, file_id, remove_at_ms, is_claimed)
+        VALUES (?1, ?2, ?3, FALSE)";
+    tx.change(sql, params![workspace, file, remove_at], Affects::Nothing).await
+}
+
+/// A file that may have no row.
+pub type Leftover = (WorkspaceId, AssetFileId);
+
+/// Returns leftovers that are to be removed at `now` or earlier, by time.
+pub async fn due_leftovers(tx: &Tx<'_>, now: Timestamp, limit: i64) -> Result<Vec<Leftover>> {
+    let sql = "SELECT workspace_id, file_id FROM asset_leftovers WHERE remove_at_ms <= ?1
+        ORDER BY remove_at_ms, workspace_id, file_id LIMIT ?2";
+    tx.query(sql, params![now, limit], |row| Ok((row.get(0)?, row.get(1)?))).await
+}
+
+/// Claims a leftover, so that its file gets no row any more. Returns false if it has one now.
+pub async fn claim_leftover(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    file: AssetFileId,
+) -> Result<bool> {
+    let sql = "UPDATE asset_leftovers SET is_claimed = TRUE
+        WHERE workspace_id = ?1 AND file_id = ?2";
+    Ok(tx.execute(sql, params![workspace, file], Affects::Nothing).await? > 0)
+}
+
+/// Deletes a leftover after its file was removed from the store.
+pub async fn delete_leftover(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    file: AssetFileId,
+) -> Result<()> {
+    let sql = "DELETE FROM asset_leftovers WHERE workspace_id = ?1 AND file_id = ?2";
+    tx.change(sql, params![workspace, file], Affects::Nothing).await
+}
+
+/// The result of the insertion of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileInsertion {
+    /// The file has its row.
+    Inserted,
+    /// The workspace has an equal file.
+    HasEqual,
+    /// The file is being removed from the store, as its upload took too long.
+    IsRemoved,
+}
+
+/// Inserts an uploaded file, which is no leftover from then on.
 pub async fn insert_file(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     file: &AssetFile,
-) -> Result<bool> {
+) -> Result<FileInsertion> {
     let sql = "INSERT INTO asset_files
             (workspace_id, id, sha256, size, media_type, width, height, placeholder)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (workspace_id, sha256) DO NOTHING";
@@ -140,11 +195,14 @@ pub async fn insert_file(
         file.dimensions.map(|(width, _)| width), file.dimensions.map(|(_, height)| height),
         file.placeholder.as_ref()
     };
-    let is_new = tx.execute(sql, params, Affects::Content(workspace)).await? > 0;
-    if is_new {
-        add_stored_size(tx, workspace, file.size).await?;
+    if tx.execute(sql, params, Affects::Content(workspace)).await? == 0 {
+        return Ok(FileInsertion::HasEqual);
     }
-    Ok(is_new)
+    add_stored_size(tx, workspace, file.size).await?;
+    let sql = "DELETE FROM asset_leftovers
+        WHERE workspace_id = ?1 AND file_id = ?2 AND NOT is_claimed";
+    let ended = tx.execute(sql, params![workspace, file.id], Affects::Nothing).await? > 0;
+    Ok(if ended { FileInsertion::Inserted } else { FileInsertion::IsRemoved })
 }
 
 async fn add_stored_size(tx: &WriteTx<'_>, workspace: WorkspaceId, bytes: i64) -> Result<()> {
@@ -175,9 +233,14 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> 
     tx.change(sql, params, Affects::Content(workspace)).await
 }
 
-/// Deletes an asset. Returns true if no other asset has its file, whose row is deleted then. The
-/// caller deletes the file from the store after the commit.
-pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> Result<bool> {
+/// Deletes an asset. Returns true if no other asset has its file, which is a leftover then. The
+/// caller removes the file from the store after the commit.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    asset: &Asset,
+    now: Timestamp,
+) -> Result<bool> {
     // The lock keeps uploads of an equal file from using this one.
     find_file_for_update(tx, workspace, &asset.file.sha256).await?;
     let affects = Affects::Content(workspace);
@@ -188,6 +251,9 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, asset: &Asset) -> 
     let was_last = tx.execute(sql, params![workspace, asset.file.id], affects).await? > 0;
     if was_last {
         add_stored_size(tx, workspace, -asset.file.size).await?;
+        let sql = "INSERT INTO asset_leftovers (workspace_id, file_id, remove_at_ms, is_claimed)
+            VALUES (?1, ?2, ?3, TRUE)";
+        tx.change(sql, params![workspace, asset.file.id, now], Affects::Nothing).await?;
     }
     Ok(was_last)
 }

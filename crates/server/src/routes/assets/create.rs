@@ -196,7 +196,7 @@ async fn receive_file<E: Into<Problem>>(
             Err(error) => Err(error.into()),
         };
         if let Err(error) = written {
-            upload.abort().await;
+            upload.abort(caller).await;
             return Err(error);
         }
     }

@@ -5,8 +5,11 @@ use galley_domain::content_piece::{ContentPiece, ContentPieceFields, ContentPiec
 use galley_domain::publication::ContentView;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::trash::{TrashEntry, TrashedId};
-use galley_domain::{Actor, AssetFileId, AssetId, AssetKey, ContentGroupId, WorkspaceId};
+use galley_domain::{
+    Actor, AssetFileId, AssetId, AssetKey, ContentGroupId, Timestamp, WorkspaceId,
+};
 use galley_storage::asset_usage::{self, AssetUse, VisibleAssets};
+use galley_storage::assets::FileInsertion;
 use galley_storage::{
     Error, IdPage, WriteTx, assets, content_piece_variants, content_pieces, published_pieces,
     trash, variants,
@@ -50,9 +53,24 @@ fn address(key: AssetKey) -> String {
 pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
     let (workspace, group) = (open.workspace, open.group);
     let (photo, text) = (file(1), AssetFile { dimensions: None, placeholder: None, ..file(2) });
-    assert!(assets::insert_file(tx, workspace, &photo).await?);
-    assert!(!assets::insert_file(tx, workspace, &file(1)).await?, "an equal file");
-    assert!(assets::insert_file(tx, workspace, &text).await?);
+    let equal = file(1);
+    let insert = async |file| assets::insert_file(tx, workspace, file).await;
+    for file in [&photo, &text, &equal] {
+        assets::insert_leftover(tx, workspace, file.id, NOW).await?;
+    }
+    assert_eq!(insert(&photo).await?, FileInsertion::Inserted);
+    assert_eq!(insert(&equal).await?, FileInsertion::HasEqual);
+    assert!(assets::claim_leftover(tx, workspace, text.id).await?);
+    assert_eq!(insert(&text).await?, FileInsertion::IsRemoved);
+    let before = Timestamp::from_ms(NOW.ms() - 1);
+    assert_eq!(assets::due_leftovers(tx, before, 9).await?, []);
+    let due = assets::due_leftovers(tx, NOW, 9).await?;
+    assert_eq!(due, [(workspace, text.id), (workspace, equal.id)]);
+    assert!(!assets::claim_leftover(tx, workspace, photo.id).await?, "it has its row");
+    for file in [&text, &equal] {
+        assets::delete_leftover(tx, workspace, file.id).await?;
+    }
+    assert_eq!(assets::due_leftovers(tx, NOW, 9).await?, []);
     let found = assets::find_file_for_update(tx, workspace, &[1; 32]).await?;
     assert_eq!(found.as_ref(), Some(&photo));
     assert_eq!(assets::find_file_for_update(tx, WorkspaceId::new(1), &[1; 32]).await?, None);
@@ -90,9 +108,10 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert_eq!(all(VisibleAssets { within: Some(&other), ..ALL }).await?, []);
 
     uses(tx, open, [&one, &two]).await?;
-    assert!(!assets::delete(tx, workspace, &one).await?, "another asset has its file");
-    assert!(assets::delete(tx, workspace, &two).await?);
-    assert!(assets::delete(tx, workspace, &lost).await?);
+    assert!(!assets::delete(tx, workspace, &one, NOW).await?, "another asset has its file");
+    assert!(assets::delete(tx, workspace, &two, NOW).await?);
+    assert_eq!(assets::due_leftovers(tx, NOW, 9).await?, [(workspace, photo.id)]);
+    assert!(assets::delete(tx, workspace, &lost, NOW).await?);
     assert_eq!(all(ALL).await?, []);
     assert_eq!(assets::stored_size(tx, workspace).await?, 0);
     Ok(())
