@@ -214,13 +214,9 @@ async fn receive_form(
     request: UploadRequest,
 ) -> Result<(NewAsset, UploadedFile), Problem> {
     let stated_size = request.stated_size();
-    let texts = ["filename", "alt", "contentGroupId"];
-    let limits = texts
-        .iter()
-        .fold(multer::SizeLimit::new(), |limits, name| limits.for_field(*name, TEXT_LIMIT));
-    let allowed = multer::Constraints::new()
-        .allowed_fields(["file"].iter().chain(&texts).copied().collect::<Vec<_>>())
-        .size_limit(limits);
+    // The file has a limit of its own.
+    let limits = multer::SizeLimit::new().per_field(TEXT_LIMIT).for_field("file", u64::MAX);
+    let allowed = multer::Constraints::new().size_limit(limits);
     let stream = Box::pin(request.into_stream().map(|chunk| chunk.map_err(FormError)));
     let mut form = multer::Multipart::with_constraints(stream, boundary, allowed);
     let mut file = None;
@@ -235,6 +231,11 @@ async fn receive_form(
             match field.text().await {
                 Ok(text) => *part = Some(text),
                 Err(error) => break Err(of_form(error)),
+            }
+        } else if name != "file" {
+            // As an unknown field of JSON, it is ignored.
+            if let Err(error) = field.bytes().await {
+                break Err(of_form(error));
             }
         } else if file.is_some() {
             let invalid = Invalid::new("repeated", "must be given only once");
@@ -286,11 +287,6 @@ fn of_form(error: multer::Error) -> Problem {
             Ok(received) => received.0,
             Err(other) => Problem::new(Reason::MalformedBody, other.to_string()),
         },
-        multer::Error::UnknownField { field_name } => {
-            let name = field_name.unwrap_or_default();
-            let message = "is no part of this form: it has file, filename, alt and contentGroupId";
-            Rejection::of_field(&name, &Invalid::new("unknown_parameter", message)).into()
-        }
         multer::Error::FieldSizeExceeded { limit, field_name } => {
             let name = field_name.unwrap_or_default();
             let message = format!("must have at most {limit} bytes");
