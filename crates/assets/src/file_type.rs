@@ -57,7 +57,7 @@ impl FileType {
     /// Detects the type of a file with these first bytes.
     pub fn detect(head: &[u8]) -> Self {
         let media_type = match infer::get(head) {
-            // Markup is told apart below, and a script's first line is not trusted.
+            // The signatures of texts are skipped: `text_type` detects SVG, and all other texts are plain.
             Some(found) if found.matcher_type() != MatcherType::Text => found.mime_type(),
             _ => text_type(head),
         };

@@ -30,7 +30,7 @@ pub(crate) fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h st
 }
 
 /// Splits a text at the separators outside of quoted strings.
-fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+pub(crate) fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |character| {
         if character == '"' && !is_escaped {

@@ -19,7 +19,7 @@ use percent_encoding::percent_decode_str;
 use crate::app::App;
 use crate::describe::arguments;
 use crate::extract::idempotency_key::IdempotencyKey;
-use crate::extract::prefer::Prefer;
+use crate::extract::prefer::{Prefer, split_unquoted};
 use crate::problem::Problem;
 
 /// An upload whose body has not been read yet.
@@ -122,7 +122,7 @@ impl UploadRequest {
 /// precedence.
 fn filename_of(disposition: &str) -> Option<String> {
     let mut plain = None;
-    for parameter in split_unquoted(disposition).skip(1) {
+    for parameter in split_unquoted(disposition, ';').skip(1) {
         let Some((name, value)) = parameter.split_once('=') else { continue };
         let value = value.trim();
         match name.trim().to_ascii_lowercase().as_str() {
@@ -144,18 +144,6 @@ fn filename_of(disposition: &str) -> Option<String> {
         }
     }
     plain
-}
-
-/// Splits at semicolons outside of quoted strings.
-fn split_unquoted(text: &str) -> impl Iterator<Item = &str> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    text.split(move |character| {
-        if character == '"' && !is_escaped {
-            is_quoted = !is_quoted;
-        }
-        is_escaped = is_quoted && character == '\\' && !is_escaped;
-        character == ';' && !is_quoted
-    })
 }
 
 /// Returns the SHA-256 of a dictionary of digests: `sha-256=:…:`. Other algorithms are ignored.
