@@ -583,14 +583,16 @@ async fn files_of_interrupted_uploads_are_removed_after_a_day(store: TestStore) 
     let kept = asset(&service, "filename=kept.txt", "kept").await;
     let workspace = service.home.made.workspace;
     let folder = service.files.path().join(workspace.to_string());
-    let [left, foreign] = [(); 2].map(|()| AssetFileId::new(service.environment.new_id()));
-    for file in [left, foreign] {
+    let [due, left, foreign] = [(); 3].map(|()| AssetFileId::new(service.environment.new_id()));
+    for file in [due, left, foreign] {
         std::fs::create_dir_all(folder.join(file.to_string())).unwrap();
         std::fs::write(folder.join(file.to_string()).join("original"), "left").unwrap();
     }
-    let remove_at = service.environment.now().later(Duration::from_hours(24));
-    let insert =
-        async move |tx: &WriteTx<'_>| assets::insert_leftover(tx, workspace, left, remove_at).await;
+    let now = service.environment.now();
+    let insert = async move |tx: &WriteTx<'_>| {
+        assets::insert_leftover(tx, workspace, due, now).await?;
+        assets::insert_leftover(tx, workspace, left, now.later(Duration::from_hours(24))).await
+    };
     service.database.write::<_, galley_storage::Error, _>("test", insert).await.unwrap();
     // A server removes due files at its start.
     let start = async || {
@@ -599,21 +601,26 @@ async fn files_of_interrupted_uploads_are_removed_after_a_day(store: TestStore) 
         let assets = AssetSettings { store, ..AssetSettings::default() };
         service.serve_again(ServerLimits { assets, ..ServerLimits::default() }).await
     };
+    // The file is removed before its leftover.
+    let leftovers_are = async |expected: &[AssetFileId]| {
+        let end = Timestamp::from_ms(i64::MAX);
+        for _ in 0..500 {
+            let found = service.read(async move |tx| assets::due_leftovers(tx, end, 9).await).await;
+            if found.iter().map(|(_, file)| *file).eq(expected.iter().copied()) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
+    };
+    let exists = |file: AssetFileId| folder.join(file.to_string()).exists();
     start().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(files_in(service.files.path()), 3, "it is too early");
+    assert!(leftovers_are(&[left]).await);
+    assert!(!exists(due) && exists(left), "the second one is too early");
     service.advance_clock(Duration::from_hours(25));
     start().await;
-    for _ in 0..500 {
-        if !folder.join(left.to_string()).exists() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(!folder.join(left.to_string()).exists());
+    assert!(leftovers_are(&[]).await);
+    assert!(!exists(left));
     assert_eq!(files_in(service.files.path()), 2, "no other file is touched");
     assert_eq!(fetch(&service, url(&kept)).await.text().await.unwrap(), "kept");
-    let due =
-        service.read(async |tx| assets::due_leftovers(tx, Timestamp::from_ms(i64::MAX), 9).await);
-    assert_eq!(due.await, []);
 }
