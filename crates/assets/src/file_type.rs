@@ -57,7 +57,8 @@ impl FileType {
     /// Detects the type of a file with these first bytes.
     pub fn detect(head: &[u8]) -> Self {
         let media_type = match infer::get(head) {
-            // The signatures of texts are skipped: `text_type` detects SVG, and all other texts are plain.
+            // The signatures of texts are skipped: `text_type` detects SVG.
+            // All other texts are plain.
             Some(found) if found.matcher_type() != MatcherType::Text => found.mime_type(),
             _ => text_type(head),
         };
