@@ -151,7 +151,11 @@ macro_rules! texts {
     )*};
 }
 
+/// The pattern of a file's name: no path.
+const FILENAME: &str = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f]+$";
+
 texts! {
+    Filename = "The name of a file.", 255, "photo.jpg", FILENAME;
     Username = "The short name of a user.", 64, "ann", format!("^{}+$", visible_characters());
     FullName = "The display name of a user.", 255, "Ann Example", full_name_pattern();
 }

@@ -39,9 +39,6 @@ const SOURCE_PATH: &str =
 /// The pattern of a variant's key: a word, or a language tag.
 const VARIANT_KEY: &str = "^([a-z0-9_]{1,20}|[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*)$";
 
-/// The pattern of an [`AssetFilename`]: no path.
-const FILENAME: &str = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f]+$";
-
 /// The pattern of one line without control characters.
 const LINE: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
 
@@ -92,7 +89,7 @@ macro_rules! texts {
 }
 
 texts! {
-    AssetFilename: AssetFilename::parse, name().pattern(Some(FILENAME));
+    AssetFilename: AssetFilename::parse, schema_of::<schemas::Filename>();
     Color: |text| text.parse(), schema_of::<schemas::ColorSchema>();
     ContentGroupName: ContentGroupName::parse, name();
     CustomData, true or custom_data: CustomData::parse, custom_data();

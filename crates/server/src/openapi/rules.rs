@@ -400,6 +400,7 @@ impl OperationContext<'_> {
             (_, "201") => "Created.",
             ("delete", "204") => "Deleted.",
             (_, "204") => "Updated.",
+            (_, "206") => "The requested range of bytes.",
             (_, "304") => "Not modified: `If-None-Match` names the current entity tag.",
             (_, "303") => "Signed in: the browser is sent to the start page.",
             _ => "Accepted.",

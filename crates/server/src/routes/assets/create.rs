@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::extract::actor::WriteAssets;
 use crate::extract::upload::UploadRequest;
 use crate::resources::overload;
+use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
 
 const PATH: &str = "/assets";
@@ -26,7 +27,7 @@ const PATH: &str = "/assets";
 #[expect(dead_code, reason = "only its description is used")]
 struct UploadParameters {
     /// The name of the file, unless a part of the form or `Content-Disposition` has it.
-    #[param(example = "photo.jpg", min_length = 1, max_length = 255)]
+    #[param(value_type = Option<schemas::Filename>, inline, example = "photo.jpg")]
     filename: Option<String>,
     /// The text in place of an image.
     #[param(example = "A harbour at night", max_length = 1024)]
@@ -42,9 +43,14 @@ struct UploadParameters {
 pub(crate) struct UploadForm {
     /// The file.
     #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
+    file: FileBytes,
+    /// The name of the file, in place of that of the part `file`.
+    #[schema(value_type = Option<schemas::Filename>, inline)]
     filename: Option<String>,
+    /// The text in place of an image.
+    #[schema(max_length = 1024)]
     alt: Option<String>,
+    /// The group to which the asset belongs.
     #[schema(rename = "contentGroupId")]
     content_group_id: Option<String>,
 }
@@ -66,7 +72,7 @@ pub(crate) struct UploadForm {
             example = "sha-256=:d435Qo+nKZ+gLcUHn7GQtQ72hiBVAgqoLsZnZPiTGPk=:"),
     ),
     request_body(content(
-        (Vec<u8> = "application/octet-stream"),
+        (FileBytes = "application/octet-stream"),
         (UploadForm = "multipart/form-data"),
     ), description = "The file, or a form with it."),
     responses(

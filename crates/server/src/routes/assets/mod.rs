@@ -6,9 +6,16 @@ pub(crate) mod serve;
 use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
 use galley_application::operations::assets;
 use galley_domain::AssetId;
+use utoipa::ToSchema;
 
 use crate::extract::actor::{ReadAssets, WriteAssets};
 use crate::routes::prelude::*;
+
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) struct FileBytes(Vec<u8>);
 
 /// Get an asset
 #[utoipa::path(

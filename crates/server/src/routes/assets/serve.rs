@@ -18,10 +18,13 @@ use galley_application::operations::assets::{self, ServedBytes};
 use galley_application::{Error, Reason, ServedAsset};
 use galley_assets::FileType;
 use galley_domain::AssetKey;
-use galley_domain::asset::{Rendition, RenditionFormat, RenditionWidth};
+use galley_domain::asset::{RENDITION_WIDTHS, Rendition, RenditionFormat, RenditionWidth};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::respond::response::HasReservation;
+use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
 
 /// Nothing in a file runs: not as a page, and not in one.
@@ -34,6 +37,40 @@ const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
+
+/// The query parameters of a rendition.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its description is used")]
+struct RenditionParameters {
+    /// The width of a rendition in pixels. A smaller image keeps its size.
+    #[param(inline, example = "640")]
+    w: Option<WidthSchema>,
+    /// The format of a rendition: webp by default.
+    #[param(inline, example = "webp")]
+    f: Option<RenditionFormatSchema>,
+}
+
+/// A width of a rendition. It is never constructed.
+struct WidthSchema;
+
+impl PartialSchema for WidthSchema {
+    fn schema() -> RefOr<Schema> {
+        let widths = RENDITION_WIDTHS.map(|width| width.to_string());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(widths)).into()
+    }
+}
+
+impl ToSchema for WidthSchema {}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its description is used")]
+enum RenditionFormatSchema {
+    WebP,
+    Jpeg,
+    Png,
+}
 
 /// Get the file of an asset
 ///
@@ -51,14 +88,15 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
             example = "01kah3v9k8d4x7w2m5n6p8q9rs"),
         ("filename" = String, Path, description = "The name of the file, or any other name.",
             example = "photo.jpg"),
-        ("w" = Option<String>, Query, description = "The width of a rendition: 320, 640, 960, 1280 \
-            or 1920. A smaller image keeps its size.", example = "640"),
-        ("f" = Option<String>, Query, description = "The format of a rendition: webp (the default), \
-            jpeg or png.", example = "webp"),
+        RenditionParameters,
+        ("Range" = Option<String>, Header, description = "A single range of bytes (RFC 9110, \
+            section 14). It applies to files, not to renditions.", example = "bytes=0-1023"),
+        ("If-Range" = Option<String>, Header, description = "The `ETag` of the file to which the \
+            range applies. The response to another one is the whole file."),
     ),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The requested range.", body = Vec<u8>,
+        (status = 200, body = FileBytes, content_type = "application/octet-stream"),
+        (status = 206, description = "The requested range.", body = FileBytes,
             content_type = "application/octet-stream"),
         (status = 416, description = "range_not_satisfiable"),
         (status = 503, description = "asset_store_unavailable"),
