@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use object_store::prefix::PrefixStore;
 use object_store::{GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
+use tokio::task::spawn_blocking;
 use url::Url;
 
 use crate::bucket_client::BucketConnector;
@@ -224,12 +226,16 @@ pub struct ListedFile {
 
 /// A store of files. Clones share it.
 #[derive(Debug, Clone)]
-pub struct AssetStore(Arc<dyn ObjectStore>);
+pub struct AssetStore {
+    objects: Arc<dyn ObjectStore>,
+    /// The folder of a local store.
+    folder: Option<PathBuf>,
+}
 
 /// A store in memory, for a service without assets.
 impl Default for AssetStore {
     fn default() -> Self {
-        Self(Arc::new(InMemory::new()))
+        Self { objects: Arc::new(InMemory::new()), folder: None }
     }
 }
 
@@ -242,7 +248,7 @@ impl AssetStore {
                 DirBuilder::new().recursive(true).mode(0o700).create(path)?;
                 let store = LocalFileSystem::new_with_prefix(path)?;
                 let store = store.with_fsync(true).with_automatic_cleanup(true);
-                Ok(Self(Arc::new(store)))
+                Ok(Self { objects: Arc::new(store), folder: Some(path.clone()) })
             }
             StoreLocation::Bucket(location) => {
                 let mut builder = AmazonS3Builder::from_env()
@@ -261,20 +267,21 @@ impl AssetStore {
                         .with_secret_access_key(&credentials.secret_access_key);
                 }
                 let bucket = builder.build()?;
-                Ok(Self(Arc::new(PrefixStore::new(bucket, location.prefix.as_str()))))
+                let bucket = PrefixStore::new(bucket, location.prefix.as_str());
+                Ok(Self { objects: Arc::new(bucket), folder: None })
             }
         }
     }
 
     /// Checks that the store responds, so that a wrong setting is noticed at the start.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.0.list(None).next().await.transpose()?;
+        self.objects.list(None).next().await.transpose()?;
         Ok(())
     }
 
     /// Begins a file. It exists once the writer has finished.
     pub fn writer(&self, name: &FileName) -> FileWriter {
-        let store = Arc::clone(&self.0);
+        let store = Arc::clone(&self.objects);
         let writer = BufWriter::with_capacity(store, name.path(), PART_SIZE);
         FileWriter {
             writer: writer.with_max_concurrency(PARTS_AT_ONCE),
@@ -286,13 +293,18 @@ impl AssetStore {
 
     /// Stores a small file at once, such as a rendition. An equal one that exists is replaced.
     pub async fn put(&self, name: &FileName, bytes: Bytes) -> Result<(), StoreError> {
-        self.0.put(&name.path(), bytes.into()).await?;
+        self.objects.put(&name.path(), bytes.into()).await?;
         Ok(())
+    }
+
+    /// Returns the size of a file in bytes.
+    pub async fn size(&self, name: &FileName) -> Result<u64, StoreError> {
+        Ok(self.objects.head(&name.path()).await?.size)
     }
 
     /// Returns a whole file.
     pub async fn read(&self, name: &FileName) -> Result<Bytes, StoreError> {
-        Ok(self.0.get(&name.path()).await?.bytes().await?)
+        Ok(self.objects.get(&name.path()).await?.bytes().await?)
     }
 
     /// Returns the bytes of `range` as they arrive from the store.
@@ -302,11 +314,11 @@ impl AssetStore {
         range: Range<u64>,
     ) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
         if range.is_empty() {
-            self.0.head(&name.path()).await?;
+            self.objects.head(&name.path()).await?;
             return Ok(futures_util::stream::empty().boxed());
         }
         let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
-        let found = self.0.get_opts(&name.path(), options).await?;
+        let found = self.objects.get_opts(&name.path(), options).await?;
         let range = found.range.clone();
         Ok(match found.payload {
             GetResultPayload::File(file, _) => file_stream(file, range).err_into().boxed(),
@@ -316,8 +328,17 @@ impl AssetStore {
 
     /// Deletes a file and its renditions. A file that does not exist is deleted already.
     pub async fn delete(&self, name: &FileName) -> Result<(), StoreError> {
-        let found = self.0.list(Some(&name.folder())).map_ok(|meta| meta.location).boxed();
-        let mut deleted = self.0.delete_stream(found);
+        if let Some(folder) = &self.folder {
+            // A killed upload leaves a part that lists don't show.
+            let folder = folder.join(name.folder().as_ref());
+            let removed = spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+            return match removed.map_err(std::io::Error::other)? {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            };
+        }
+        let found = self.objects.list(Some(&name.folder())).map_ok(|meta| meta.location).boxed();
+        let mut deleted = self.objects.delete_stream(found);
         while let Some(result) = deleted.next().await {
             match result {
                 Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
@@ -329,7 +350,7 @@ impl AssetStore {
 
     /// Lists all files and renditions. Names of other programs are left out.
     pub fn list(&self) -> BoxStream<'static, Result<ListedFile, StoreError>> {
-        let listed = self.0.list(None).try_filter_map(async |meta| {
+        let listed = self.objects.list(None).try_filter_map(async |meta| {
             let name = meta.location.as_ref().parse().ok();
             Ok(name.map(|name| ListedFile {
                 name,

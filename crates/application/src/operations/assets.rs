@@ -9,7 +9,9 @@ use futures_util::stream::BoxStream;
 use galley_api_types::asset::{AssetBody, AssetChange};
 use galley_api_types::problem::{Issue, Step};
 use galley_assets::image::ENCODED_SIZE_LIMIT;
-use galley_assets::{FileName, FileType, FileWriter, ImageFormat, StoreError, WrittenFile};
+use galley_assets::{
+    AssetStore, FileName, FileType, FileWriter, ImageFormat, StoreError, WrittenFile,
+};
 use galley_domain::asset::{Asset, AssetFile, AssetFilename, Rendition};
 use galley_domain::audit::AuditAction;
 use galley_domain::content_group::GroupPath;
@@ -17,8 +19,9 @@ use galley_domain::event::ResourceChange;
 use galley_domain::text::ShortText;
 use galley_domain::{AssetFileId, AssetId, AssetKey, ContentGroupId, Invalid, WorkspaceId};
 use galley_storage::asset_usage::{self, ReferringPiece, VisibleAssets};
+pub use galley_storage::assets::AssetFilter;
 use galley_storage::assets::FileInsertion;
-use galley_storage::{IdPage, Tx, WriteTx, assets, content_groups, event_append};
+use galley_storage::{Database, IdPage, Tx, WriteTx, assets, content_groups, event_append};
 
 use crate::asset_resources::{CACHED_SIZE_LIMIT, ServedAsset, UploadMemory};
 use crate::audit::{self, AuditChanges};
@@ -59,10 +62,10 @@ pub async fn get(caller: &Caller, id: AssetId) -> Result<Asset, Error> {
 }
 
 /// Lists the assets that the caller sees.
-pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Asset>, Error> {
+pub async fn list(caller: &Caller, filter: AssetFilter, page: IdPage) -> Result<Vec<Asset>, Error> {
     let scope = caller.scope();
     let read = async move |tx: &Tx<'_>| {
-        Ok(assets::list(tx, scope.workspace, visible(&scope), &page).await?)
+        Ok(assets::list(tx, scope.workspace, visible(&scope), &filter, &page).await?)
     };
     caller.read_long("assets.list", read).await
 }
@@ -216,10 +219,7 @@ pub async fn create(
         return created;
     }
     // An equal file, a replayed response and a rejection leave the file without a row.
-    let (workspace, id) = (name.workspace, name.file);
-    let find = async move |tx: &Tx<'_>| Ok(assets::existing_files(tx, workspace, &[id]).await?);
-    let found: Result<_, Error> = caller.read_current("assets.file", find).await;
-    if found.is_ok_and(|found| found.is_empty()) {
+    if matches!(has_row(caller.service(), &name).await, Ok(false)) {
         delete_file(caller.service(), &name).await;
     }
     created
@@ -405,13 +405,8 @@ pub async fn delete(
         if !is_forced && asset_usage::exist(tx, scope.workspace, asset.key).await? {
             return Err(in_use(&uses(tx, &scope, &asset).await?).into());
         }
-        let now = own.environment().now();
-        let was_last = assets::delete(tx, scope.workspace, &asset, now).await?;
-        let body = AssetBody::new(&asset, &own.service().settings().assets.base_url);
-        own.record(tx, AuditAction::AssetDelete, id, AuditChanges::deleted(&body));
-        let (workspace, environment) = (scope.workspace, own.environment());
-        let change = ResourceChange::AssetRemoved(path_of(tx, workspace, &asset).await?);
-        append_event(tx, environment, workspace, change, &body).await?;
+        let base_url = &own.service().settings().assets.base_url;
+        let was_last = delete_in(tx, own.environment(), &scope, &asset, base_url).await?;
         Ok((asset, was_last))
     };
     let (asset, was_last) = caller.write("assets.delete", write).await?;
@@ -421,6 +416,24 @@ pub async fn delete(
         delete_file(caller.service(), &name).await;
     }
     Ok(())
+}
+
+/// Deletes an asset, also one in use. Returns true if its file is a leftover then.
+pub(crate) async fn delete_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    asset: &Asset,
+    base_url: &str,
+) -> Result<bool, Error> {
+    let workspace = scope.workspace;
+    let was_last = assets::delete(tx, workspace, asset, environment.now()).await?;
+    let body = AssetBody::new(asset, base_url);
+    let changes = AuditChanges::deleted(&body);
+    audit::record(tx, environment, scope, AuditAction::AssetDelete, asset.id, changes);
+    let change = ResourceChange::AssetRemoved(path_of(tx, workspace, asset).await?);
+    append_event(tx, environment, workspace, change, &body).await?;
+    Ok(was_last)
 }
 
 /// The limit on pieces that the rejection of a deletion names.
@@ -453,15 +466,24 @@ async fn delete_file(service: &Service, name: &FileName) {
     }
 }
 
-/// Removes a file and its renditions from the store, and then the leftover.
+/// Removes a file from the cache, and from the store.
 async fn remove_file(service: &Service, name: &FileName) -> Result<(), Error> {
     service.assets().images.remove(name);
-    service.settings().assets.store.delete(name).await?;
+    remove_stored(service.database(), &service.settings().assets.store, name).await
+}
+
+/// Removes a file and its renditions from the store, and then the leftover.
+pub(crate) async fn remove_stored(
+    database: &Database,
+    store: &AssetStore,
+    name: &FileName,
+) -> Result<(), Error> {
+    store.delete(name).await?;
     let (workspace, file) = (name.workspace, name.file);
     let delete = async move |tx: &WriteTx<'_>| {
         Ok::<_, Error>(assets::delete_leftover(tx, workspace, file).await?)
     };
-    service.database().write("assets.removed", delete).await
+    database.write("assets.removed", delete).await
 }
 
 /// The time for which the properties of an asset are cached. Another node serves a deleted asset
@@ -535,9 +557,23 @@ pub async fn rendition(
         let rendered = rendered.map_err(|error| no_rendition(rendition, &error.to_string()))?;
         let bytes = Bytes::from(rendered);
         store.put(&name, bytes.clone()).await?;
+        // A deletion meanwhile has removed the file, perhaps before this rendition was there.
+        if !has_row(service, &served.name).await? {
+            store.delete(&served.name).await?;
+            return Err(Error::not_found());
+        }
         Ok(bytes)
     };
     images.cached(&name, render).await
+}
+
+/// Returns true if a file has a row.
+async fn has_row(service: &Service, name: &FileName) -> Result<bool, Error> {
+    let (workspace, id) = (name.workspace, name.file);
+    let find = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(assets::existing_files(tx, workspace, &[id]).await?)
+    };
+    Ok(!service.database().read("assets.file", find).await?.is_empty())
 }
 
 /// Returns the rejection of a request for a rendition that can't be made.

@@ -79,13 +79,17 @@ impl Query {
 
     /// Parses a boolean: `true`, `false`, `1` or `0` in any case. If absent, it is false.
     pub(crate) fn boolean(&mut self, name: &str) -> bool {
-        let Some(text) = self.text(name) else { return false };
-        match text.to_ascii_lowercase().as_str() {
-            "true" | "1" => true,
-            "false" | "0" => false,
+        self.optional_boolean(name).unwrap_or(false)
+    }
+
+    /// Parses a boolean without a default.
+    pub(crate) fn optional_boolean(&mut self, name: &str) -> Option<bool> {
+        match self.text(name)?.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
             _ => {
                 self.add_issue(name, &Invalid::new("invalid_type", "must be true or false"));
-                false
+                None
             }
         }
     }

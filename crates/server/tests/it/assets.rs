@@ -361,6 +361,21 @@ async fn equal_files_of_a_workspace_are_stored_once(store: TestStore) {
     futures_util::future::join_all(uploads).await;
     let left = service.get("/assets/list?perPage=100").await.body;
     assert_eq!(left.as_array().unwrap().len(), 10);
+    assert_eq!(service.get("/assets/list?perPage=100&unused=true").await.body, left);
+    assert_eq!(service.get("/assets/list?unused=false").await.body, json!([]));
+    assert_eq!(service.get("/assets/list?contentType=image/").await.body, json!([]));
+    assert_eq!(service.get("/assets/list?filename=2.TXT").await.body.as_array().unwrap().len(), 0);
+    assert_eq!(service.get("/assets/list?filename=3.TXT").await.body.as_array().unwrap().len(), 2);
+    let mut pages = Vec::new();
+    let mut path = "/assets/list?sort=-createdAt&perPage=4".to_owned();
+    loop {
+        let page = service.get(&path).await;
+        pages.extend(page.body.as_array().unwrap().clone());
+        let Some(next) = page.next_page() else { break };
+        path = next;
+    }
+    pages.reverse();
+    assert_eq!(json!(pages), left, "newest first");
     for asset in left.as_array().unwrap() {
         assert_eq!(fetch(&service, url(asset)).await.text().await.unwrap(), "at once");
     }

@@ -2,6 +2,8 @@
 //! the file. They are stored before its row, and deleted after it. So each file is a
 //! leftover from the begin of its upload until it has its row, and again from its deletion on.
 
+use std::fmt::Write;
+
 use galley_domain::asset::{Asset, AssetFile};
 use galley_domain::{AssetFileId, AssetId, AssetKey, Timestamp, WorkspaceId};
 
@@ -31,6 +33,9 @@ const COLUMNS_WITHOUT_GROUP: &str = columns!("NULL");
 /// The tables of [`COLUMNS`].
 const TABLES: &str = "assets a JOIN asset_files f
     ON f.workspace_id = a.workspace_id AND f.id = a.file_id";
+
+/// The columns of a file `f`.
+const FILE_COLUMNS: &str = "f.id, f.sha256, f.size, f.media_type, f.width, f.height, f.placeholder";
 
 /// The first column of the file.
 const FILE: usize = 7;
@@ -97,18 +102,81 @@ pub async fn find_by_key(tx: &Tx<'_>, key: AssetKey) -> Result<Option<(Workspace
     tx.find(&sql, params![key], |row| Ok((row.get(FILE + 7)?, read(row)?))).await
 }
 
+/// The order and the filters of a list of assets. The default lists all of them.
+#[derive(Debug, Clone, Default)]
+pub struct AssetFilter {
+    /// Lists the newest first.
+    pub is_descending: bool,
+    /// A media type, or its beginning that ends with a slash.
+    pub media_type: Option<String>,
+    /// A part of the file's name. ASCII letters match in both cases.
+    pub filename: Option<String>,
+    /// Lists the assets to which pieces refer, or the others.
+    pub is_used: Option<bool>,
+}
+
+impl AssetFilter {
+    fn condition<'v>(&'v self, params: &mut Vec<Value<'v>>) -> String {
+        let mut sql = String::new();
+        let mut add = |condition: &str, value: Value<'v>| {
+            params.push(value);
+            write!(sql, " AND {}", condition.replace("{}", &format!("?{}", params.len())))
+                .expect("a String takes every text");
+        };
+        if let Some(media_type) = &self.media_type {
+            if media_type.ends_with('/') {
+                add("f.media_type LIKE {} ESCAPE '!'", format!("{}%", escaped(media_type)).into());
+            } else {
+                add("f.media_type = {}", media_type.as_str().into());
+            }
+        }
+        if let Some(part) = &self.filename {
+            let pattern = format!("%{}%", escaped(&part.to_ascii_lowercase()));
+            add("lower(a.filename) LIKE {} ESCAPE '!'", pattern.into());
+        }
+        match self.is_used {
+            Some(true) => write!(sql, " AND ({IS_USED})"),
+            Some(false) => write!(sql, " AND NOT ({IS_USED})"),
+            None => Ok(()),
+        }
+        .expect("a String takes every text");
+        sql
+    }
+}
+
+/// Escapes the wildcards of `LIKE` by `!`.
+fn escaped(text: &str) -> String {
+    text.replace('!', "!!").replace('%', "!%").replace('_', "!_")
+}
+
+/// The condition that a piece refers to the asset `a`.
+const IS_USED: &str = "
+    EXISTS (SELECT 1 FROM content_piece_assets r
+        WHERE r.workspace_id = ?1 AND r.asset_key = a.key)
+    OR EXISTS (SELECT 1 FROM published_piece_assets r
+        WHERE r.workspace_id = ?1 AND r.asset_key = a.key)
+    OR EXISTS (SELECT 1 FROM trashed_piece_assets r
+        WHERE r.workspace_id = ?1 AND r.asset_key = a.key)";
+
 /// Lists the visible assets by creation.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     visible: VisibleAssets<'_>,
+    filter: &AssetFilter,
     page: &IdPage,
 ) -> Result<Vec<Asset>> {
     let mut params = page.params(workspace).to_vec();
-    let condition = visible.condition(&mut params);
+    let visible = visible.condition(&mut params);
+    let filtered = filter.condition(&mut params);
+    let (after, order) = if filter.is_descending {
+        ("(?2 = '' OR a.id < ?2)", "a.id DESC")
+    } else {
+        ("a.id > ?2", "a.id")
+    };
     let sql = format!(
-        "SELECT {COLUMNS} FROM {TABLES} WHERE a.workspace_id = ?1 AND a.id > ?2{condition}
-         ORDER BY a.id LIMIT ?3 OFFSET ?4"
+        "SELECT {COLUMNS} FROM {TABLES} WHERE a.workspace_id = ?1 AND {after}{visible}{filtered}
+         ORDER BY {order} LIMIT ?3 OFFSET ?4"
     );
     tx.query(&sql, &params, read).await
 }
@@ -120,8 +188,7 @@ pub async fn find_file_for_update(
     sha256: &[u8; 32],
 ) -> Result<Option<AssetFile>> {
     let sql = format!(
-        "SELECT f.id, f.sha256, f.size, f.media_type, f.width, f.height, f.placeholder
-         FROM asset_files f WHERE f.workspace_id = ?1 AND f.sha256 = ?2{}",
+        "SELECT {FILE_COLUMNS} FROM asset_files f WHERE f.workspace_id = ?1 AND f.sha256 = ?2{}",
         tx.for_update()
     );
     tx.find(&sql, params![workspace, sha256], |row| read_file(row, 0)).await
@@ -264,6 +331,22 @@ pub async fn stored_size(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<i64> {
     Ok(tx.find(sql, params![workspace], |row| row.get(0)).await?.unwrap_or_default())
 }
 
+/// Lists the files of all workspaces by workspace and id, after a position.
+pub async fn list_files(
+    tx: &Tx<'_>,
+    after: Option<(WorkspaceId, AssetFileId)>,
+    limit: i64,
+) -> Result<Vec<(WorkspaceId, AssetFile)>> {
+    let (workspace, id) = after
+        .map_or_else(Default::default, |(workspace, id)| (workspace.to_string(), id.to_string()));
+    let sql = format!(
+        "SELECT {FILE_COLUMNS}, f.workspace_id FROM asset_files f
+         WHERE (f.workspace_id, f.id) > (?1, ?2) ORDER BY f.workspace_id, f.id LIMIT ?3"
+    );
+    let read = |row: &Row<'_>| Ok((row.get(7)?, read_file(row, 0)?));
+    tx.query(&sql, params![workspace, id, limit], read).await
+}
+
 /// Returns those of `ids` that have a row.
 pub async fn existing_files(
     tx: &Tx<'_>,
@@ -277,4 +360,11 @@ pub async fn existing_files(
     let listed = in_list("id", ids.iter().copied(), &mut params);
     let sql = format!("SELECT id FROM asset_files WHERE workspace_id = ?1{listed}");
     tx.query(&sql, &params, |row| row.get(0)).await
+}
+
+/// Returns true if a file has a row, or is a leftover.
+pub async fn is_known_file(tx: &Tx<'_>, workspace: WorkspaceId, id: AssetFileId) -> Result<bool> {
+    let sql = "SELECT 1 FROM asset_files WHERE workspace_id = ?1 AND id = ?2
+        UNION ALL SELECT 1 FROM asset_leftovers WHERE workspace_id = ?1 AND file_id = ?2";
+    tx.exists(sql, params![workspace, id]).await
 }

@@ -4,11 +4,12 @@ pub(crate) mod create;
 pub(crate) mod serve;
 
 use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
-use galley_application::operations::assets;
+use galley_application::operations::assets::{self, AssetFilter};
 use galley_domain::AssetId;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::{ReadAssets, WriteAssets};
+use crate::extract::pagination::PER_PAGE_MAX;
 use crate::routes::prelude::*;
 
 /// The bytes of a file.
@@ -32,20 +33,60 @@ pub(crate) async fn get(
     Ok(response::resource(asset.version, &AssetBody::new(&asset, app.asset_base_url())))
 }
 
+/// The filters of the list of assets.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+struct AssetListParameters {
+    #[param(inline, default = "createdAt")]
+    sort: Option<AssetSortSchema>,
+    /// List the assets of a media type, such as `image/png`, or of those that begin with a text
+    /// that ends with a slash, such as `image/`.
+    #[param(example = "image/")]
+    content_type: Option<String>,
+    /// List the assets whose filename contains this text. ASCII letters match in both cases.
+    #[param(example = "photo")]
+    filename: Option<String>,
+    /// List the assets to which no piece refers, or with `false` those to which pieces refer.
+    unused: Option<bool>,
+}
+
+/// The sort key of the list. A leading `-` reverses the order.
+#[derive(ToSchema)]
+#[schema(as = AssetSort)]
+#[expect(dead_code, reason = "only its description is used")]
+enum AssetSortSchema {
+    #[schema(rename = "createdAt")]
+    CreatedAt,
+    #[schema(rename = "-createdAt")]
+    CreatedAtDown,
+}
+
 /// List the assets
 ///
-/// Returns the assets in the order of their creation, oldest first.
+/// Returns the assets in the order of their creation.
 #[utoipa::path(
-    get, path = "/assets/list", operation_id = "listAssets", params(IdPageParams),
+    get, path = "/assets/list", operation_id = "listAssets",
+    params(AssetListParameters, IdPageParams),
     responses((status = 200, body = [AssetBody<'_>])),
 )]
 pub(crate) async fn list(
     State(app): State<App>,
     actor: Actor<ReadAssets>,
     staleness: StalenessBound,
-    list: IdListQuery<AssetId>,
+    query: Query,
 ) -> Result<Response, Problem> {
-    let mut assets = assets::list(&actor.stale_caller(staleness), list.page()).await?;
+    let mut list = IdListQuery::<AssetId>::parse(query, PER_PAGE_MAX);
+    let query = list.query();
+    let sorts = [("createdAt", false), ("-createdAt", true)];
+    let filter = AssetFilter {
+        is_descending: query.choice("sort", &sorts).unwrap_or_default(),
+        media_type: query.text("contentType"),
+        filename: query.text("filename"),
+        is_used: query.optional_boolean("unused").map(|unused| !unused),
+    };
+    query.finish()?;
+    let mut assets = assets::list(&actor.stale_caller(staleness), filter, list.page()).await?;
     let base_url = app.asset_base_url();
     Ok(list.respond(&mut assets, |asset| asset.id, |asset| AssetBody::new(asset, base_url)))
 }

@@ -53,6 +53,12 @@ impl TestResponse {
     }
 
     /// Returns the values of `key` in an array of objects.
+    /// Returns the path of the next page, from `Link`.
+    pub(crate) fn next_page(&self) -> Option<String> {
+        let link = self.headers.get("link")?.to_str().unwrap();
+        Some(link.trim_start_matches('<').split('>').next().unwrap().to_owned())
+    }
+
     pub(crate) fn column(&self, key: &str) -> Vec<String> {
         let items = self.body.as_array().unwrap_or_else(|| panic!("not a list: {self:?}"));
         items.iter().map(|item| item[key].as_str().expect("a text").to_owned()).collect()

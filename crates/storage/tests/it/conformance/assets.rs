@@ -9,7 +9,7 @@ use galley_domain::{
     Actor, AssetFileId, AssetId, AssetKey, ContentGroupId, Timestamp, WorkspaceId,
 };
 use galley_storage::asset_usage::{self, AssetUse, VisibleAssets};
-use galley_storage::assets::FileInsertion;
+use galley_storage::assets::{AssetFilter, FileInsertion};
 use galley_storage::{
     Error, IdPage, WriteTx, assets, content_piece_variants, content_pieces, published_pieces,
     trash, variants,
@@ -79,6 +79,16 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     let ids = [photo.id, text.id, AssetFileId::new(1)];
     assert_eq!(assets::existing_files(tx, workspace, &ids).await?, ids[..2]);
     assert_eq!(assets::existing_files(tx, workspace, &[]).await?, []);
+    let own = async |after| {
+        let files = assets::list_files(tx, after, 1_000).await?.into_iter();
+        Ok::<_, Error>(files.filter(|(owner, _)| *owner == workspace).collect::<Vec<_>>())
+    };
+    let files = [(workspace, photo.clone()), (workspace, text.clone())];
+    assert_eq!(own(None).await?, files);
+    assert_eq!(own(Some((workspace, photo.id))).await?, files[1..]);
+    let is_known = async |workspace, id| assets::is_known_file(tx, workspace, id).await;
+    assert!(is_known(workspace, photo.id).await? && !is_known(workspace, equal.id).await?);
+    assert!(!is_known(WorkspaceId::new(1), photo.id).await?);
 
     let mut one = asset(&photo, Some(group));
     let two = asset(&photo, None);
@@ -99,7 +109,9 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert_eq!(assets::find(tx, WorkspaceId::new(1), one.id, ALL).await?, None);
     assert_eq!(assets::find_by_key(tx, two.key).await?, Some((workspace, two.clone())));
     assert_eq!(assets::find_by_key(tx, AssetKey::new(1)).await?, None);
-    let all = async |visible| assets::list(tx, workspace, visible, &IdPage::default()).await;
+    let all = async |visible| {
+        assets::list(tx, workspace, visible, &AssetFilter::default(), &IdPage::default()).await
+    };
     assert_eq!(all(ALL).await?, [one.clone(), two.clone(), shown]);
     assert_eq!(all(PUBLISHED).await?, []);
     let (own, other) = ([group], [ContentGroupId::new(2)]);
@@ -107,10 +119,42 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert_eq!(all(limited).await?, [one.clone()], "of its group");
     assert_eq!(all(VisibleAssets { within: Some(&other), ..ALL }).await?, []);
 
+    let filtered = async |filter: AssetFilter, page: IdPage| {
+        let found = assets::list(tx, workspace, ALL, &filter, &page).await?;
+        Ok::<_, Error>(found.iter().map(|asset| asset.id).collect::<Vec<_>>())
+    };
+    let every = AssetFilter::default;
+    let newest = AssetFilter { is_descending: true, ..every() };
+    let ids = [lost.id, two.id, one.id];
+    assert_eq!(filtered(newest.clone(), IdPage::default()).await?, ids);
+    let after = IdPage { after: Some(lost.id.to_string()), ..IdPage::first(1) };
+    assert_eq!(filtered(newest, after).await?, [two.id]);
+    for (filename, media_type, is_used, count) in [
+        (Some("HOTO."), None, None, 3),
+        (Some("phot_"), None, None, 0),
+        (Some("%"), None, None, 0),
+        (None, Some("image/"), None, 3),
+        (None, Some("image/png"), None, 3),
+        (None, Some("image/pn"), None, 0),
+        (None, Some("ima_e/"), None, 0),
+        (Some("photo"), Some("image/"), Some(false), 3),
+        (None, None, Some(true), 0),
+    ] {
+        let filter = AssetFilter {
+            filename: filename.map(str::to_owned),
+            media_type: media_type.map(str::to_owned),
+            is_used,
+            ..every()
+        };
+        let found = filtered(filter.clone(), IdPage::default()).await?;
+        assert_eq!(found.len(), count, "{filter:?}");
+    }
+
     uses(tx, open, [&one, &two]).await?;
     assert!(!assets::delete(tx, workspace, &one, NOW).await?, "another asset has its file");
     assert!(assets::delete(tx, workspace, &two, NOW).await?);
     assert_eq!(assets::due_leftovers(tx, NOW, 9).await?, [(workspace, photo.id)]);
+    assert!(assets::is_known_file(tx, workspace, photo.id).await?, "it is removed later");
     assert!(assets::delete(tx, workspace, &lost, NOW).await?);
     assert_eq!(all(ALL).await?, []);
     assert_eq!(assets::stored_size(tx, workspace).await?, 0);
@@ -186,6 +230,11 @@ async fn uses(
     content_pieces::delete(tx, workspace, &piece).await?;
     assert_eq!(places(one, Some(&[open.group])).await?, [(None, AssetUse::Trash)]);
     assert!(is_used(one).await?);
+    for (is_used, listed) in [(true, one), (false, two)] {
+        let filter = AssetFilter { is_used: Some(is_used), ..AssetFilter::default() };
+        let found = assets::list(tx, workspace, ALL, &filter, &IdPage::default()).await?;
+        assert!(found.contains(listed) && (found.len() == 1) == is_used, "{found:?}");
+    }
     trash::delete(tx, workspace, entry.id).await?;
     assert!(!is_used(one).await?);
     Ok(())
