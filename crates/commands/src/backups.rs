@@ -2,25 +2,33 @@
 
 use std::fmt::Write;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use galley_application::Environment;
+use galley_application::operations::asset_maintenance::FilePages;
+use galley_assets::StoreLocation;
 use galley_storage::{
-    Database, DatabaseUrl, ProcessRole, StagedStore, TableSummary, back_up, copy as copy_rows,
-    restore as restore_file, verify as verify_file,
+    Database, DatabaseUrl, Options, ProcessRole, StagedFile, StagedStore, TableSummary, back_up,
+    copy as copy_rows, reject_existing_file, restore as restore_file, verify as verify_file,
 };
 
-use crate::cli::{CopyArguments, FileArguments};
-use crate::out::say;
-use crate::settings::Settings;
+use crate::assets::{self, FileReport};
+use crate::backup_archive::{self, ArchiveReport, is_archive};
+use crate::cli::{BackupArguments, CopyArguments, FileArguments};
+use crate::out::{counted, say};
+use crate::settings::{Settings, open_asset_store};
 use crate::version::VERSION;
 use crate::{key, paths, progress, store};
 
 /// Copies a store into an empty one.
-pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyhow::Result<()> {
+pub(crate) async fn copy(
+    settings: &Settings,
+    arguments: &CopyArguments,
+) -> anyhow::Result<ExitCode> {
     let environment = Environment::default();
     let (from, to) = (parse_url(&arguments.from)?, parse_url(&arguments.to)?);
     if from == to {
@@ -54,66 +62,229 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     let started = Instant::now();
     let (bar, tell) = progress::for_store("rows copied and compared");
     let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;
-    target.finish().await?;
     bar.finish_and_clear();
+    // The files come first, so that each copied row has its file.
+    let stores = AssetStores::of(settings, arguments, &from, &to)?;
+    let files = stores.copy(&source).await?;
+    target.finish().await?;
     source.close().await;
     print(&copied);
     say!("Copied and compared row by row in {:.1} s.", started.elapsed().as_secs_f64());
     say!("{}", key::hint_for_copy(&from, &to));
-    Ok(())
+    Ok(files.finish())
+}
+
+/// The stores of the files of a copied database.
+struct AssetStores {
+    from: StoreLocation,
+    to: Option<StoreLocation>,
+}
+
+impl AssetStores {
+    /// Returns the store of each side: beside a SQLite database, unless the settings name another.
+    fn of(
+        settings: &Settings,
+        arguments: &CopyArguments,
+        from: &DatabaseUrl,
+        to: &DatabaseUrl,
+    ) -> anyhow::Result<Self> {
+        let beside = |url: &DatabaseUrl| match url {
+            DatabaseUrl::Sqlite(path) if settings.has_default_asset_store() => {
+                let folder = path.parent().unwrap_or(Path::new("."));
+                Some(StoreLocation::Folder(folder.join(paths::ASSETS)))
+            }
+            _ => None,
+        };
+        let from = beside(from).map_or_else(|| settings.asset_store(), Ok)?;
+        let to = match &arguments.assets_to {
+            Some(place) => Some(settings.asset_store_at(place).context("--assets-to")?),
+            None => beside(to),
+        };
+        Ok(Self { to: to.filter(|to| *to != from), from })
+    }
+
+    /// Copies the files, if the target has a store of its own.
+    async fn copy(&self, source: &Database) -> anyhow::Result<FileReport> {
+        if FilePages::new(source).next().await?.is_empty() {
+            return Ok(FileReport::default());
+        }
+        let Some(to) = &self.to else {
+            say!("The files of assets stay in {}: set asset-store-url to it.", self.from);
+            return Ok(FileReport::default());
+        };
+        assets::copy(source, &open_asset_store(&self.from)?, &open_asset_store(to)?).await
+    }
 }
 
 /// Creates a backup, also while a server is running.
-pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
+pub(crate) async fn backup(
+    settings: &Settings,
+    arguments: &BackupArguments,
+) -> anyhow::Result<ExitCode> {
     let environment = Environment::default();
+    let file = &arguments.file;
+    reject_existing_file(file).with_context(|| format!("{}", file.display()))?;
     let database = store::open_existing(settings, &environment).await?;
     let options =
         store::options(settings.database()?, settings, &environment, ProcessRole::Command);
-    let (bar, tell) = progress::for_store("done");
-    let file = &arguments.file;
-    back_up(&database, &options, file, tell)
-        .await
-        .with_context(|| format!("{}", file.display()))?;
-    bar.finish_and_clear();
+    let with_assets = !arguments.without_assets;
+    let report = write_backup(settings, &database, &options, file, with_assets).await;
+    let report = report.with_context(|| format!("{}", file.display()))?;
     database.close().await;
     let size = std::fs::metadata(file)?.len();
     say!("{} contains all writes acknowledged before its start ({size} bytes).", file.display());
+    if report.files > 0 {
+        say!("It contains {} of assets.", counted(report.files, "file"));
+    }
     say!("{}", key::hint_for_backup(settings)?);
-    Ok(())
+    Ok(exit_code(&report.problems))
+}
+
+/// Writes a backup: an archive if the database has assets, and otherwise one of the database.
+async fn write_backup(
+    settings: &Settings,
+    database: &Database,
+    options: &Options,
+    file: &Path,
+    with_assets: bool,
+) -> anyhow::Result<ArchiveReport> {
+    let has_assets = with_assets && !FilePages::new(database).next().await?.is_empty();
+    let mut archive = if has_assets { Some(UnfinishedArchive::create(file)?) } else { None };
+    let rows = archive.as_ref().map_or(file, |archive| &archive.rows.0);
+    let (bar, tell) = progress::for_store("done");
+    back_up(database, options, rows, tell).await?;
+    bar.finish_and_clear();
+    if with_assets && archive.is_none() && backup_archive::names_files(file).await? {
+        // The first upload has arrived meanwhile.
+        let created = UnfinishedArchive::create(file)?;
+        std::fs::rename(file, &created.rows.0)?;
+        archive = Some(created);
+    }
+    let Some(UnfinishedArchive { staged, rows }) = archive else {
+        return Ok(ArchiveReport::default());
+    };
+    let store = open_asset_store(&settings.asset_store()?)?;
+    backup_archive::write(database, &store, &rows.0, staged).await
+}
+
+/// An archive that is being written, and the backup of the database for it.
+struct UnfinishedArchive {
+    /// The archive. Its lock also protects `rows`.
+    staged: StagedFile,
+    rows: TemporaryFile,
+}
+
+impl UnfinishedArchive {
+    fn create(file: &Path) -> anyhow::Result<Self> {
+        let staged = StagedFile::create(file)?;
+        Ok(Self { staged, rows: TemporaryFile::beside(file, ".database")? })
+    }
+}
+
+/// Prints problems, and returns the exit code.
+fn exit_code(problems: &[String]) -> ExitCode {
+    for problem in problems {
+        eprintln!("{problem}");
+    }
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A file that is removed when this is dropped.
+struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    /// Names a file beside another one. An earlier, interrupted command may have left it.
+    fn beside(file: &Path, end: &str) -> std::io::Result<Self> {
+        let mut path = file.as_os_str().to_owned();
+        path.push(end);
+        let path = PathBuf::from(path);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(Self(path)),
+        }
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Restores a backup into an empty store.
-pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
+pub(crate) async fn restore(
+    settings: &Settings,
+    arguments: &FileArguments,
+) -> anyhow::Result<ExitCode> {
     let environment = Environment::default();
     let file = existing(&arguments.file)?;
     store::make_data_dir(&settings.data_dir)?;
     let options =
         store::options(settings.database()?, settings, &environment, ProcessRole::Command);
+    let rows = rows_of(file, &settings.data_dir.join(paths::DATABASE)).await?;
+    let rows_file = rows.as_ref().map_or(file, |rows| &rows.0);
+    let mut report = ArchiveReport::default();
+    if rows.is_some() {
+        verify_file(rows_file, VERSION, |_| {}).await?;
+        // The files come first, so that each restored row has its file.
+        drop(StagedStore::open(&options).await?);
+        let files = open_asset_store(&settings.asset_store()?)?;
+        report = backup_archive::read_files(file, rows_file, Some(files)).await?;
+    }
     let (bar, tell) = progress::for_store("done");
-    restore_file(file, &options, tell).await.with_context(|| format!("{}", file.display()))?;
+    restore_file(rows_file, &options, tell).await.with_context(|| format!("{}", file.display()))?;
     bar.finish_and_clear();
     let database = Database::open(options).await?;
     let key = key::check(settings, &database).await;
+    let has_assets = !FilePages::new(&database).next().await?.is_empty();
     database.close().await;
     say!("Restored into {:?}.", settings.database()?);
+    if rows.is_some() {
+        say!("{} restored into {}.", counted(report.files, "file"), settings.asset_store()?);
+    } else if has_assets {
+        say!(
+            "The backup has no files of assets: {} must have them. `galley assets check` compares \
+             them.",
+            settings.asset_store()?
+        );
+    }
     match key {
         Ok(_) => say!("Start it with `galley serve`."),
         Err(problem) => say!("Fix the problem of its key before you start it: {problem}"),
     }
-    Ok(())
+    Ok(exit_code(&report.problems))
+}
+
+/// Extracts the database of an archive into a temporary file beside `place`.
+async fn rows_of(file: &Path, place: &Path) -> anyhow::Result<Option<TemporaryFile>> {
+    if !is_archive(file)? {
+        return Ok(None);
+    }
+    let rows = TemporaryFile::beside(place, ".extracted")?;
+    backup_archive::extract_database(file, &rows.0).await?;
+    Ok(Some(rows))
 }
 
 /// Checks a backup's integrity, and lists its contents.
-pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<()> {
+pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<ExitCode> {
     let file = existing(&arguments.file)?;
+    let name = format!("galley-verify-{}", std::process::id());
+    let rows = rows_of(file, &std::env::temp_dir().join(name)).await?;
+    let rows_file = rows.as_ref().map_or(file, |rows| &rows.0);
     let (bar, tell) = progress::for_store("rows");
-    let found = verify_file(file, VERSION, tell).await;
+    let found = verify_file(rows_file, VERSION, tell).await;
     let found = found.with_context(|| format!("{} can't be restored", file.display()))?;
     bar.finish_and_clear();
     print(&found.tables);
+    let mut report = ArchiveReport::default();
+    if rows.is_some() {
+        report = backup_archive::read_files(file, rows_file, None).await?;
+        say!("{:>10}  files of assets", report.files);
+    }
     let older = if found.is_older { " (a restore migrates it)" } else { "" };
-    say!("{} is intact. Its schema version is {}{older}.", file.display(), found.schema);
-    Ok(())
+    let state = if report.problems.is_empty() { "intact" } else { "damaged" };
+    say!("{} is {state}. Its schema version is {}{older}.", file.display(), found.schema);
+    Ok(exit_code(&report.problems))
 }
 
 fn existing(file: &Path) -> anyhow::Result<&Path> {
@@ -123,7 +294,7 @@ fn existing(file: &Path) -> anyhow::Result<&Path> {
     }
     let mut start = Vec::new();
     File::open(file)?.take(16).read_to_end(&mut start)?;
-    if start != b"SQLite format 3\0" {
+    if start != b"SQLite format 3\0" && !is_archive(file)? {
         bail!("{} is not a backup of galley", file.display());
     }
     Ok(file)

@@ -59,6 +59,9 @@ pub enum Command {
     /// List, create, move and delete content groups
     #[command(subcommand)]
     Group(GroupCommand),
+    /// List, check, copy and prune assets
+    #[command(subcommand)]
+    Assets(AssetsCommand),
     /// Print the audit log, newest entry first
     Audit(AuditArguments),
     /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
@@ -68,7 +71,7 @@ pub enum Command {
     /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
     Copy(CopyArguments),
     /// Create a backup of the store as one file, even while it is being served
-    Backup(FileArguments),
+    Backup(BackupArguments),
     /// Restore a backup into an empty store
     Restore(FileArguments),
     /// Check a backup's integrity and list its contents
@@ -163,6 +166,20 @@ pub struct CopyArguments {
     /// Copy a store that is being served, in its current state
     #[arg(long)]
     pub live: bool,
+    /// Copy the files of assets into this folder or bucket, as in asset-store-url [default: beside
+    /// a SQLite database]
+    #[arg(long, value_name = "FOLDER|URL")]
+    pub assets_to: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// Write this file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Leave out the files of assets, such as those in a bucket with backups of its own
+    #[arg(long)]
+    pub without_assets: bool,
 }
 
 #[derive(Debug, Args)]
@@ -351,6 +368,49 @@ pub enum GroupCommand {
         /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AssetsCommand {
+    /// List assets, oldest first: id, size, media type and filename
+    List {
+        /// List only assets to which no piece refers, in either view, a variant or the trash
+        #[arg(long)]
+        unused: bool,
+        /// List only this media type, such as image/png, or those that begin so, such as image/
+        #[arg(long, value_name = "TYPE")]
+        r#type: Option<String>,
+        /// Use the workspace with this id (required if there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Compare the files in the store with the database, for all workspaces
+    Check {
+        /// Read each file, and compare its SHA-256
+        #[arg(long)]
+        hashes: bool,
+        /// Remove files of the workspaces that are older than a day and that no asset has
+        #[arg(long)]
+        remove_orphans: bool,
+    },
+    /// Delete assets to which no piece refers, in either view, a variant or the trash
+    Prune {
+        /// Keep assets that were uploaded in the last DAYS days
+        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        older_than: u32,
+        /// Only list what would be deleted
+        #[arg(long)]
+        dry_run: bool,
+        /// Use the workspace with this id (required if there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Copy the files of all workspaces into another store, and compare their SHA-256
+    Copy {
+        /// Copy into this folder or bucket, as in asset-store-url
+        #[arg(long, value_name = "FOLDER|URL")]
+        to: String,
     },
 }
 

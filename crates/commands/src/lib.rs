@@ -1,6 +1,8 @@
 //! The subcommands of `galley`, except those that serve HTTP. The program `galley` adds these.
 
+mod assets;
 mod audit;
+mod backup_archive;
 mod backups;
 mod bundle;
 mod check;
@@ -48,14 +50,15 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Token(command) => done(token::run(settings, &command).await),
         Command::Workspace(command) => done(workspace::run(settings, &command).await),
         Command::Group(command) => done(group::run(settings, &command).await),
+        Command::Assets(command) => assets::run(settings, &command).await,
         Command::Audit(arguments) => done(audit::run(settings, &arguments).await),
         Command::SignIn(arguments) => done(sign_in::run(settings, &arguments).await),
         Command::Member(command) => done(member::run(settings, &command).await),
         Command::Import(arguments) => import::run(settings, &arguments).await,
-        Command::Copy(arguments) => done(backups::copy(settings, &arguments).await),
-        Command::Backup(arguments) => done(backups::backup(settings, &arguments).await),
-        Command::Restore(arguments) => done(backups::restore(settings, &arguments).await),
-        Command::Verify(arguments) => done(backups::verify(&arguments).await),
+        Command::Copy(arguments) => backups::copy(settings, &arguments).await,
+        Command::Backup(arguments) => backups::backup(settings, &arguments).await,
+        Command::Restore(arguments) => backups::restore(settings, &arguments).await,
+        Command::Verify(arguments) => backups::verify(&arguments).await,
         Command::Export(arguments) => export::run(settings, &arguments).await,
         Command::Config => done(config::run(settings)),
         Command::Check => check::run(settings).await,

@@ -6,13 +6,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Creates a bar that counts `what`, with the rate and the remaining time.
 pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
+    with_template(all, &format!("{{bar:40}} {{pos}}/{{len}} {what}  {{per_sec}}  {{eta}} left"))
+}
+
+fn with_template(all: u64, template: &str) -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(10);
     let bar = ProgressBar::with_draw_target(Some(all), target);
-    let template = format!("{{bar:40}} {{pos}}/{{len}} {what}  {{per_sec}}  {{eta}} left");
-    let style = ProgressStyle::with_template(&template).expect("the template is right");
+    let style = ProgressStyle::with_template(template).expect("the template is right");
     bar.set_style(style);
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
+}
+
+/// Creates a bar that counts bytes, with the rate and the remaining time.
+pub(crate) fn bytes_bar(all: u64) -> ProgressBar {
+    with_template(all, "{bar:40} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left")
 }
 
 /// Creates a bar for an operation on a whole store, and the callback that updates it.

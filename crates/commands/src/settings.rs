@@ -341,6 +341,12 @@ fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, (String, usize)>> {
     entries.collect()
 }
 
+/// Opens a store of assets.
+pub(crate) fn open_asset_store(location: &StoreLocation) -> anyhow::Result<AssetStore> {
+    AssetStore::open(location)
+        .with_context(|| format!("the store of assets can't be opened: {location}"))
+}
+
 impl Settings {
     /// Rejects values that no server could work with.
     fn check(&self) -> anyhow::Result<()> {
@@ -434,6 +440,28 @@ impl Settings {
 
     /// Returns the settings of assets, if the service is at `public_url`.
     pub fn assets(&self, public_url: &str) -> anyhow::Result<AssetSettings> {
+        let base_url = self.asset_base_url.as_deref().unwrap_or(public_url).to_owned();
+        let limit = self.asset_workspace_size_limit;
+        Ok(AssetSettings {
+            store: open_asset_store(&self.asset_store()?)?,
+            base_url,
+            size_limit: self.asset_size_limit,
+            workspace_limit: (limit > 0).then_some(limit),
+        })
+    }
+
+    /// Returns the store of assets.
+    pub(crate) fn asset_store(&self) -> anyhow::Result<StoreLocation> {
+        match &self.asset_store_url {
+            Some(url) => {
+                self.asset_store_at(url).with_context(|| format!("asset-store-url: {url:?}"))
+            }
+            None => Ok(StoreLocation::Folder(self.data_dir.join(crate::paths::ASSETS))),
+        }
+    }
+
+    /// Returns the store of assets at this place, with the credentials of the settings.
+    pub(crate) fn asset_store_at(&self, place: &str) -> anyhow::Result<StoreLocation> {
         let key = (&self.asset_store_access_key_id, &self.asset_store_secret_access_key);
         let credentials = match key {
             (Some(id), Some(secret)) => Some(BucketCredentials {
@@ -445,21 +473,17 @@ impl Settings {
                 "asset-store-access-key-id and asset-store-secret-access-key belong together: set both"
             ),
         };
-        let location = match &self.asset_store_url {
-            Some(url) => StoreLocation::parse(url, credentials)
-                .with_context(|| format!("asset-store-url: {url:?}"))?,
-            None => StoreLocation::Folder(self.data_dir.join(crate::paths::ASSETS)),
-        };
-        let store = AssetStore::open(&location)
-            .with_context(|| format!("the store of assets can't be opened: {location}"))?;
-        let base_url = self.asset_base_url.as_deref().unwrap_or(public_url).to_owned();
-        let limit = self.asset_workspace_size_limit;
-        Ok(AssetSettings {
-            store,
-            base_url,
-            size_limit: self.asset_size_limit,
-            workspace_limit: (limit > 0).then_some(limit),
-        })
+        Ok(StoreLocation::parse(place, credentials)?)
+    }
+
+    /// Returns true if the store of assets is the one of the data directory.
+    pub(crate) fn has_default_asset_store(&self) -> bool {
+        self.asset_store_url.is_none()
+    }
+
+    /// Returns the URL below which the addresses of assets are, as far as it is set.
+    pub(crate) fn asset_base_url(&self) -> String {
+        self.asset_base_url.as_ref().or(self.public_url.as_ref()).cloned().unwrap_or_default()
     }
 
     /// Returns the origins whose browser scripts are allowed.

@@ -14,7 +14,8 @@ mod engine;
 pub mod tables;
 
 pub use backup::{
-    FileSummary, Snapshot, StagedStore, TableSummary, back_up, copy, restore, verify,
+    FileSummary, Snapshot, StagedStore, TableSummary, back_up, copy, reject_existing_file,
+    remove_asset_file, restore, verify,
 };
 pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified};
 pub use engine::database::Database;
@@ -23,6 +24,7 @@ pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::postgres::write_groups::WriteKey;
 pub use engine::progress::Progress;
 pub use engine::row::{Column, Row};
+pub use engine::sqlite::StagedFile;
 pub use engine::statement_log::{ChangeStatement, StatementLog};
 pub use engine::transaction::{Tx, WriteTx};
 pub use engine::unique_key::UniqueKey;

@@ -12,6 +12,7 @@
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 
+mod asset_files;
 mod backup;
 mod bundle;
 mod clients;

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use galley_domain::{AssetFileId, WorkspaceId};
+use rusqlite::Connection;
+
 use super::copy::{self, TableSummary};
 use super::snapshot::Snapshot;
 use super::staged_store::{StagedStore, reject_rows};
@@ -105,8 +108,25 @@ fn inspect_schema(file: &Path, program_version: &str) -> Result<(i64, bool)> {
     Ok((schema, is_older))
 }
 
+/// Removes the assets of a file from a backup, as the file was deleted before it could be copied.
+pub fn remove_asset_file(backup: &Path, workspace: WorkspaceId, file: AssetFileId) -> Result<()> {
+    let (workspace, file) = (workspace.to_string(), file.to_string());
+    let mut connection = Connection::open(backup)?;
+    let transaction = connection.transaction()?;
+    let key = rusqlite::params![workspace, file];
+    transaction.execute("DELETE FROM assets WHERE workspace_id = ?1 AND file_id = ?2", key)?;
+    transaction.execute(
+        "UPDATE workspace_sequences SET asset_bytes = asset_bytes - COALESCE(
+            (SELECT size FROM asset_files WHERE workspace_id = ?1 AND id = ?2), 0)
+         WHERE workspace_id = ?1",
+        key,
+    )?;
+    transaction.execute("DELETE FROM asset_files WHERE workspace_id = ?1 AND id = ?2", key)?;
+    Ok(transaction.commit()?)
+}
+
 /// Rejects a path at which a file exists.
-fn reject_existing_file(path: &Path) -> Result<()> {
+pub fn reject_existing_file(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder
         && !folder.is_dir()

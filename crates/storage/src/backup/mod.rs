@@ -8,6 +8,8 @@ mod staged_store;
 mod tables;
 
 pub use copy::{TableSummary, copy};
-pub use file_backup::{FileSummary, back_up, restore, verify};
+pub use file_backup::{
+    FileSummary, back_up, reject_existing_file, remove_asset_file, restore, verify,
+};
 pub use snapshot::Snapshot;
 pub use staged_store::StagedStore;

@@ -20,7 +20,7 @@ const PAGES_PER_STEP: i32 = 512;
 /// A staged file, beside the path that it will have. Unless it is published, it is deleted when
 /// dropped.
 #[derive(Debug)]
-pub(crate) struct StagedFile {
+pub struct StagedFile {
     path: PathBuf,
     place: PathBuf,
     lock: StagedLock,
@@ -28,13 +28,24 @@ pub(crate) struct StagedFile {
 }
 
 impl StagedFile {
-    /// Creates a staged file for `place`, overwriting an abandoned one.
-    pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
+    /// Creates a staged file for `place`, overwriting an abandoned one. No other process can do so
+    /// until this is dropped.
+    pub fn create(place: &Path) -> Result<Self> {
         // A link is followed: the staged file is beside the database itself.
         let place = resolved_place(place)?;
         let path = with_end(&place, ".unfinished");
         let lock = StagedLock::take(&path, &place)?;
-        let staged = Self { path, place, lock, is_published: false };
+        Ok(Self { path, place, lock, is_published: false })
+    }
+
+    /// Returns the path of the file until it is published.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates a staged file for `place`, and opens it as a database.
+    pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
+        let staged = Self::create(place)?;
         let connection = Connection::open(&staged.path)?;
         connection.execute_batch(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;
@@ -44,7 +55,7 @@ impl StagedFile {
     }
 
     /// Publishes the file at its path, synced.
-    pub(crate) fn publish(&mut self) -> Result<()> {
+    pub fn publish(&mut self) -> Result<()> {
         // A log and an index of an empty database at this path don't belong to the new file.
         for end in [LOG, INDEX] {
             match std::fs::remove_file(with_end(&self.place, end)) {
