@@ -77,6 +77,11 @@ impl<'a> AssetBody<'a> {
             created_at: *created_at,
         }
     }
+
+    /// Returns the public address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
 }
 
 body! {

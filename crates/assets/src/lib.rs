@@ -8,10 +8,12 @@
 mod bucket_client;
 mod file_stream;
 mod file_type;
+mod hashing_reader;
 pub mod image;
 mod store;
 
 pub use file_type::{FileType, HEAD_SIZE, ImageFormat};
+pub use hashing_reader::HashingReader;
 pub use store::{
     AssetStore, BucketCredentials, BucketLocation, FileName, FileWriter, InvalidLocation,
     ListedFile, StoreError, StoreLocation, WrittenFile,

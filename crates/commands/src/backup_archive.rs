@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use galley_assets::{AssetStore, FileName, StoreError};
+use galley_assets::{AssetStore, FileName, HashingReader, StoreError};
 use galley_domain::AssetFileId;
 use galley_domain::WorkspaceId;
 use galley_domain::asset::AssetFile;
@@ -176,12 +176,12 @@ async fn append_all(
                 header.set_size(bytes);
                 header.set_mode(0o600);
                 archive.append_data(&mut header, format!("{FILES}{shown}"), &mut bytes_of)?;
-                Ok::<_, io::Error>((archive, bytes_of.hash.finalize()))
+                Ok::<_, io::Error>((archive, bytes_of.into_sha256()))
             };
             let (returned, hash) =
                 spawn_blocking(append).await?.with_context(|| format!("{name}"))?;
             archive = returned;
-            if hash[..] != file.sha256 {
+            if hash != file.sha256 {
                 report.problems.push(format!("{name}: has another SHA-256 than its row"));
             }
             report.files += 1;
@@ -192,26 +192,6 @@ async fn append_all(
     spawn_blocking(finish).await??;
     bar.finish_and_clear();
     Ok(())
-}
-
-/// A reader that computes the SHA-256 of its bytes.
-struct HashingReader<R> {
-    reader: R,
-    hash: Sha256,
-}
-
-impl<R> HashingReader<R> {
-    fn new(reader: R) -> Self {
-        Self { reader, hash: Sha256::new() }
-    }
-}
-
-impl<R: Read> Read for HashingReader<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(into)?;
-        self.hash.update(&into[..read]);
-        Ok(read)
-    }
 }
 
 /// Extracts the database of an archive into a new file.

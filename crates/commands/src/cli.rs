@@ -424,6 +424,15 @@ pub struct ImportArguments {
     /// Import into the content group with this id or path, such as Published/News [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
     pub group: Option<String>,
+    /// Search images and linked files also in this folder, such as wp-content/uploads; repeatable
+    #[arg(long = "assets", value_name = "DIR")]
+    pub asset_folders: Vec<PathBuf>,
+    /// Fetch images from the web, if their addresses are absolute
+    #[arg(long)]
+    pub fetch_assets: bool,
+    /// Bring no files along: addresses of images stay as they are
+    #[arg(long, conflicts_with_all = ["asset_folders", "fetch_assets"])]
+    pub no_assets: bool,
     /// Create content groups from folders, below the named group
     #[arg(long)]
     pub groups: bool,

@@ -6,7 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Creates a bar that counts `what`, with the rate and the remaining time.
 pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
-    with_template(all, &format!("{{bar:40}} {{pos}}/{{len}} {what}  {{per_sec}}  {{eta}} left"))
+    with_template(
+        all,
+        &format!("{{bar:40}} {{pos}}/{{len}} {what}  {{msg}}  {{per_sec}}  {{eta}} left"),
+    )
 }
 
 fn with_template(all: u64, template: &str) -> ProgressBar {

@@ -481,9 +481,14 @@ impl Settings {
         self.asset_store_url.is_none()
     }
 
-    /// Returns the URL below which the addresses of assets are, as far as it is set.
+    /// Returns the URL below which the addresses of assets are.
     pub(crate) fn asset_base_url(&self) -> String {
-        self.asset_base_url.as_ref().or(self.public_url.as_ref()).cloned().unwrap_or_default()
+        self.asset_base_url.clone().unwrap_or_else(|| self.public_url(self.listen))
+    }
+
+    /// Returns true if neither `public-url` nor `asset-base-url` is set.
+    pub(crate) fn has_assumed_asset_base_url(&self) -> bool {
+        self.asset_base_url.is_none() && self.public_url.is_none()
     }
 
     /// Returns the origins whose browser scripts are allowed.

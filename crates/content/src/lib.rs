@@ -43,5 +43,5 @@ pub use error::ContentError;
 pub use json::{have_same_text, json_depth};
 pub use limits::ContentLimits;
 pub use markdown::markdown_to_html;
-pub use tree::{DocumentPart, Tree};
+pub use tree::{Address, DocumentPart, Tree};
 pub use warning::{ConversionEffect, ConversionWarning, SourcePosition};

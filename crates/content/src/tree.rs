@@ -12,6 +12,8 @@ use crate::marks::{ColorId, Flag, Link, LinkId, Marks};
 use crate::node::{
     CellAttrs, CellId, ImageAttrs, ImageId, LanguageId, ListAttrs, ListId, MarksId, Node, NodeKind,
 };
+use crate::safety::{is_safe_href, is_safe_image_src};
+use crate::value::AttrValue;
 
 /// A document: the content of a piece as a TipTap tree, always valid against the schema and safe to
 /// render.
@@ -95,6 +97,35 @@ impl Tree {
     fn is_in_code_block(&self, text: usize) -> bool {
         text > 0 && matches!(self.kind(text - 1), NodeKind::CodeBlock(_))
     }
+}
+
+impl Tree {
+    /// Replaces the URLs of links and images by those that `replace` returns. An unsafe URL replaces
+    /// none.
+    pub fn replace_addresses(&mut self, mut replace: impl FnMut(Address<'_>) -> Option<String>) {
+        for link in &mut self.links {
+            let replaced = replace(Address::Link(&link.href)).filter(|href| is_safe_href(href));
+            if let Some(href) = replaced {
+                *link = Arc::new(Link { href: href.into(), ..Link::clone(link) });
+            }
+        }
+        for image in &mut self.images {
+            let Some(src) = image.src.as_ref().map(ToString::to_string) else { continue };
+            let replaced = replace(Address::Image(&src)).filter(|src| is_safe_image_src(src));
+            if let Some(src) = replaced {
+                image.src = Some(AttrValue::Text(src.into()));
+            }
+        }
+    }
+}
+
+/// A URL in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address<'t> {
+    /// That of a link.
+    Link(&'t str),
+    /// That of an image.
+    Image(&'t str),
 }
 
 impl Tree {

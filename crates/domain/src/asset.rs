@@ -1,7 +1,7 @@
 //! Assets: files of a workspace with a public address, such as images of pieces.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -64,10 +64,39 @@ pub struct AssetFile {
 impl AssetFile {
     /// Returns the SHA-256 in hexadecimal digits.
     pub fn hash(&self) -> String {
-        self.sha256.iter().fold(String::with_capacity(64), |mut hash, byte| {
-            write!(hash, "{byte:02x}").expect("a String takes every text");
-            hash
-        })
+        FileHash(self.sha256).to_string()
+    }
+}
+
+/// The SHA-256 of a file, as 64 hexadecimal digits in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileHash(pub [u8; 32]);
+
+impl FromStr for FileHash {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("invalid_string", "must have 64 hexadecimal digits");
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(invalid()),
+        };
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let mut hash = [0; 32];
+        if pairs.len() != hash.len() || !rest.is_empty() {
+            return Err(invalid());
+        }
+        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+impl fmt::Display for FileHash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! stored as `filename`. So a second import updates changed pieces and creates no duplicates. Each
 //! unreadable source is reported with its line; all others are imported.
 
+mod assets;
 mod autop;
 mod database;
 mod decision;
@@ -29,6 +30,7 @@ mod server;
 mod sources;
 mod wordpress;
 
+pub use assets::{AssetCounts, AssetImporter, PathCheck};
 pub use database::DatabaseDestination;
 pub use destination::ImportOutcome;
 pub use findings::FindingGroup;

@@ -46,6 +46,7 @@ pub async fn import_files(
         overwrite: new.overwrite.unwrap_or(false),
         dry_run: new.dry_run.unwrap_or(false),
         lists_documents: true,
+        assets: None,
         languages,
     };
     let files = files.into_iter().map(|(name, text)| (name.as_str().to_owned(), text));

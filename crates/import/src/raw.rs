@@ -1,14 +1,17 @@
 //! A piece's data as the source has it, for all formats, and its conversion to a document.
 
+use std::collections::BTreeSet;
+
 use galley_application::default_limits;
 use galley_application::sanitize;
-use galley_content::{ContentLimits, Tree};
+use galley_content::{Address, ContentLimits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
 use serde_json::{Map, Value, json};
 
+use crate::assets::{AddressKind, AssetImporter, Resolved, SourceLocation};
 use crate::findings::{self, Finding};
 use crate::hash::hash;
 
@@ -130,18 +133,27 @@ impl RawPiece {
         mut self,
         form: ContentForm,
         now: Timestamp,
+        assets: Option<(&AssetImporter, &SourceLocation)>,
     ) -> Result<Document, String> {
         let (SourceBody::Markdown(body) | SourceBody::Html(body)) = &self.body;
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
         }
-        let source_hash = self.hash();
+        let mut source_hash = self.hash();
         let limits = ContentLimits::default();
         let read = match &self.body {
             SourceBody::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
             SourceBody::Html(text) => Tree::from_html_with_warnings(text, &limits),
         };
-        let (tree, losses) = read.map_err(|error| error.to_string())?;
+        let (mut tree, losses) = read.map_err(|error| error.to_string())?;
+        if let Some((importer, location)) = assets {
+            let hashes = self.bring_files(&mut tree, importer, location);
+            if !hashes.is_empty() {
+                // A changed file is a change of the source.
+                let parts = std::iter::once(&source_hash).chain(&hashes).map(String::as_str);
+                source_hash = hash(parts);
+            }
+        }
         if self.tags.len() > REFERENCES_MAX {
             let count = self.tags.len();
             return Err(format!("tags has {count} items, more than the limit of {REFERENCES_MAX}"));
@@ -206,6 +218,48 @@ impl RawPiece {
             source_hash,
             findings: self.findings,
         })
+    }
+
+    /// Stores the files at the addresses of the piece, and replaces the addresses. Returns the hashes
+    /// of the files.
+    fn bring_files(
+        &mut self,
+        tree: &mut Tree,
+        importer: &AssetImporter,
+        location: &SourceLocation,
+    ) -> BTreeSet<String> {
+        let (mut hashes, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        let mut resolve = |address: &str, kind| match importer.resolve(address, kind, location) {
+            Resolved::Asset(asset) => {
+                hashes.insert(asset.hash.clone());
+                Some(asset)
+            }
+            Resolved::Kept => None,
+            Resolved::Failed(problem) => {
+                failed.insert(problem);
+                None
+            }
+        };
+        tree.replace_addresses(|address| {
+            let found = match address {
+                Address::Image(src) => resolve(src, AddressKind::Image),
+                Address::Link(href) => resolve(href, AddressKind::Link),
+            };
+            found.map(|asset| asset.address)
+        });
+        let cover = self.cover_url.as_ref().and_then(|cover| resolve(cover, AddressKind::Image));
+        if let Some(asset) = cover {
+            self.cover_url = Some(asset.address);
+            let width = asset.width.map(|width| width.to_string());
+            self.cover_width = self.cover_width.take().or(width);
+        }
+        if !failed.is_empty() {
+            let finding = Finding::unresolved("files that could not be stored");
+            let details: Vec<_> = failed.into_iter().collect();
+            self.findings
+                .push(Finding { details: details.clone(), ..finding.times(details.len()) });
+        }
+        hashes
     }
 
     /// Returns the hash of all the source's fields, before any conversion.

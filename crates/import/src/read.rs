@@ -8,6 +8,7 @@ use galley_domain::Timestamp;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::assets::{AssetImporter, SourceLocation};
 use crate::findings::Finding;
 use crate::raw::{ContentForm, Document, RawPiece};
 use crate::sources::{SourceContent, SourceFile, SourceFormat};
@@ -29,8 +30,8 @@ const PARSE_CONCURRENCY: usize = 4;
 /// A source to parse, or a result of the search.
 enum SourceUnit {
     File(SourceFile),
-    /// A post of an export, and the export's path.
-    Post(String, Box<RawPiece>),
+    /// A post of an export, and the export's path and location.
+    Post(String, SourceLocation, Box<RawPiece>),
     /// A finding about an export, and the export's path.
     LeftOut(String, Finding),
     Problem(String),
@@ -59,7 +60,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
                                 SourceUnit::More(count.saturating_sub(1))
                             }
                             wordpress::ItemOutcome::Post(raw) => {
-                                SourceUnit::Post(place.clone(), raw)
+                                SourceUnit::Post(place.clone(), file.location(), raw)
                             }
                             wordpress::ItemOutcome::LeftOut(finding) => {
                                 SourceUnit::LeftOut(place.clone(), finding)
@@ -79,7 +80,9 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
                         Ok(posts) => posts
                             .into_iter()
                             .map(|post| match post {
-                                Ok(raw) => SourceUnit::Post(place.clone(), Box::new(raw)),
+                                Ok(raw) => {
+                                    SourceUnit::Post(place.clone(), file.location(), Box::new(raw))
+                                }
                                 Err(message) => SourceUnit::Problem(format!("{place}: {message}")),
                             })
                             .collect(),
@@ -111,6 +114,7 @@ pub(crate) fn outcomes(
     files: Vec<SourceFile>,
     form: ContentForm,
     now: Timestamp,
+    assets: Option<Arc<AssetImporter>>,
 ) -> Receiver<ParsedSource> {
     let (send, outcomes) = channel(PARSED_QUEUE_LIMIT);
     let content_budget = Arc::new(Semaphore::new(CONTENT_BUDGET));
@@ -120,7 +124,9 @@ pub(crate) fn outcomes(
         while units.recv_many(&mut some, PARSE_CONCURRENCY).await > 0 {
             let mut tasks = Vec::with_capacity(some.len());
             for unit in some.drain(..) {
-                tasks.push(tokio::task::spawn_blocking(move || one(unit, form, now)));
+                let assets = assets.clone();
+                let parse = move || one(unit, form, now, assets.as_deref());
+                tasks.push(tokio::task::spawn_blocking(parse));
             }
             for task in tasks {
                 let lost = |_| ParsedSource::Problem("a file could not be read".to_owned());
@@ -140,13 +146,18 @@ pub(crate) fn outcomes(
     outcomes
 }
 
-fn one(unit: SourceUnit, form: ContentForm, now: Timestamp) -> ParsedSource {
+fn one(
+    unit: SourceUnit,
+    form: ContentForm,
+    now: Timestamp,
+    assets: Option<&AssetImporter>,
+) -> ParsedSource {
     let (place, read) = match unit {
-        SourceUnit::File(file) => (file.place.clone(), parse_file(&file, form, now)),
-        SourceUnit::Post(place, raw) => {
+        SourceUnit::File(file) => (file.place.clone(), parse_file(&file, form, now, assets)),
+        SourceUnit::Post(place, location, raw) => {
             let place = format!("{place}: {}", raw.name);
-            let read =
-                raw.into_document(form, now).map_err(|problem| format!("{place}: {problem}"));
+            let read = raw.into_document(form, now, assets.map(|assets| (assets, &location)));
+            let read = read.map_err(|problem| format!("{place}: {problem}"));
             (place, read)
         }
         SourceUnit::LeftOut(place, finding) => return ParsedSource::LeftOut(place, finding),
@@ -159,7 +170,12 @@ fn one(unit: SourceUnit, form: ContentForm, now: Timestamp) -> ParsedSource {
     }
 }
 
-fn parse_file(file: &SourceFile, form: ContentForm, now: Timestamp) -> Result<Document, String> {
+fn parse_file(
+    file: &SourceFile,
+    form: ContentForm,
+    now: Timestamp,
+    assets: Option<&AssetImporter>,
+) -> Result<Document, String> {
     let path = &file.place;
     let read;
     let text = match &file.content {
@@ -177,7 +193,9 @@ fn parse_file(file: &SourceFile, form: ContentForm, now: Timestamp) -> Result<Do
         markdown::raw(&file.name, parts.fields, parts.body)
     };
     raw.language.clone_from(&file.language);
-    raw.into_document(form, now).map_err(|problem| format!("{path}: {problem}"))
+    let location = file.location();
+    let document = raw.into_document(form, now, assets.map(|assets| (assets, &location)));
+    document.map_err(|problem| format!("{path}: {problem}"))
 }
 
 fn read_text(path: &Path) -> Result<String, String> {

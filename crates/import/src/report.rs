@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::assets::AssetCounts;
 use crate::destination::ImportOutcome;
 use crate::findings::{Finding, FindingGroup};
 use crate::load::DocumentResult;
@@ -28,6 +29,8 @@ pub struct Report {
     pub conflicts: Vec<String>,
     /// Messages about sources that can't be imported.
     pub problems: Vec<String>,
+    /// The files that became assets.
+    pub assets: AssetCounts,
     /// The kinds of findings, in the order of their first occurrence.
     pub kinds: Vec<FindingKind>,
     /// Each document, if the import lists them.

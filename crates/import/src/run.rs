@@ -1,12 +1,14 @@
 //! An import from the first source to the report.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use anyhow::Context;
 use galley_application::Environment;
 use galley_domain::ContentGroupId;
 use galley_domain::tag::TagLabel;
 
+use crate::assets::AssetImporter;
 use crate::database::DatabaseDestination;
 use crate::decision::ImportTarget;
 use crate::destination::Destination;
@@ -15,7 +17,7 @@ use crate::load::Loader;
 use crate::raw::{Document, PublishingState};
 use crate::report::Report;
 use crate::server::ServerDestination;
-use crate::sources::{FoundSources, SourceFile};
+use crate::sources::{FoundSources, SkippedFile, SourceFile};
 use crate::{language, read};
 
 /// The limit of content that is read but not yet written, in bytes.
@@ -43,6 +45,8 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// True if the report lists each document.
     pub lists_documents: bool,
+    /// The importer of files; `None` if their addresses stay as they are.
+    pub assets: Option<Arc<AssetImporter>>,
 }
 
 /// The destination of an import.
@@ -55,6 +59,15 @@ pub enum ImportPlace {
 }
 
 impl ImportPlace {
+    /// Returns the importer of files into a server; `None` for a database, whose store the caller
+    /// names.
+    pub fn server_assets(&self, group: ContentGroupId) -> Option<AssetImporter> {
+        match self {
+            Self::Database(_) => None,
+            Self::Server(place) => Some(AssetImporter::into_server(place, group)),
+        }
+    }
+
     /// Finds a content group by its id or path.
     pub async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
         match self {
@@ -117,10 +130,7 @@ pub(crate) async fn import_into<P: Destination>(
         overwrite: options.overwrite,
         publish: !options.no_publish,
     };
-    let mut report = Report::new(found.problems, options.lists_documents);
-    for (path, what) in found.skipped {
-        report.add(&path, Finding::left_out(what));
-    }
+    let report = Report::new(found.problems, options.lists_documents);
     let mut import = Import {
         loader: Loader::new(place, target).await?,
         own_language: options.languages.into_iter().next(),
@@ -128,10 +138,21 @@ pub(crate) async fn import_into<P: Destination>(
         dry_run: options.dry_run,
         report,
         on_progress,
+        assets: options.assets.clone(),
         pending: Vec::new(),
         size: 0,
     };
     let done = import.run(found.files).await;
+    let brought = options.assets.as_ref().map(|assets| assets.brought_files()).unwrap_or_default();
+    for SkippedFile { name, kind, path } in found.skipped {
+        let path = path.and_then(|path| path.canonicalize().ok());
+        if !path.is_some_and(|path| brought.contains(&path)) {
+            import.report.add(&name, Finding::left_out(kind));
+        }
+    }
+    if let Some(assets) = options.assets {
+        import.report.assets = assets.counts();
+    }
     Ok((import.report, done.context("the import stopped: run it again to continue")))
 }
 
@@ -144,6 +165,7 @@ struct Import<P, F> {
     dry_run: bool,
     report: Report,
     on_progress: F,
+    assets: Option<Arc<AssetImporter>>,
     /// The documents that are read but not yet written.
     pending: Vec<Document>,
     /// The total content size of `pending`, in bytes.
@@ -152,7 +174,8 @@ struct Import<P, F> {
 
 impl<P: Destination, F: Fn(ImportProgress) + Send + Sync> Import<P, F> {
     async fn run(&mut self, files: Vec<SourceFile>) -> anyhow::Result<()> {
-        let mut outcomes = read::outcomes(files, P::FORM, Environment::default().now());
+        let now = Environment::default().now();
+        let mut outcomes = read::outcomes(files, P::FORM, now, self.assets.clone());
         while let Some(outcome) = outcomes.recv().await {
             self.take(outcome);
             if self.pending.len() >= P::BATCH || self.size >= PENDING_CONTENT_LIMIT {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use walkdir::WalkDir;
 
+use crate::assets::SourceLocation;
+
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceFormat {
@@ -46,6 +48,29 @@ pub(crate) struct SourceFile {
     pub(crate) kind: SourceFormat,
     /// The language of this version, if a piece has several.
     pub(crate) language: Option<String>,
+    /// The folder that was named for the import, or that of a named file.
+    pub(crate) root: Option<PathBuf>,
+}
+
+impl SourceFile {
+    /// Returns the place of the file, for addresses in it.
+    pub(crate) fn location(&self) -> SourceLocation {
+        let folder = match &self.content {
+            SourceContent::File(path) => path.parent().map(Path::to_owned),
+            SourceContent::Text(_) => None,
+        };
+        SourceLocation { folder, root: self.root.clone() }
+    }
+}
+
+/// A file that is no document.
+#[derive(Debug)]
+pub(crate) struct SkippedFile {
+    pub(crate) name: String,
+    /// The name of its kind.
+    pub(crate) kind: String,
+    /// Its path, if it is on this machine.
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// The result of the search.
@@ -54,8 +79,8 @@ pub struct FoundSources {
     /// The files, sorted by name within each source. Files in the first language precede all
     /// others.
     pub(crate) files: Vec<SourceFile>,
-    /// Files in folders that are not documents, each with a name of its kind.
-    pub(crate) skipped: Vec<(String, String)>,
+    /// Files that are not documents.
+    pub(crate) skipped: Vec<SkippedFile>,
     /// Messages about folders and entries that can't be read.
     pub(crate) problems: Vec<String>,
 }
@@ -100,7 +125,8 @@ pub fn find(
             };
             let (place, content) =
                 (source.display().to_string(), SourceContent::File(source.clone()));
-            found.files.push(SourceFile { content, place, name, kind, language: None });
+            let root = Some(source.parent().unwrap_or(Path::new("")).to_owned());
+            found.files.push(SourceFile { content, place, name, kind, language: None, root });
         }
     }
     assign_languages(&mut found, languages);
@@ -122,11 +148,12 @@ pub fn named(files: Vec<(String, String)>, languages: &[String]) -> FoundSources
         match format_of(Path::new(&name), |words| start.contains(words)) {
             Some(kind) => {
                 let (place, content) = (name.clone(), SourceContent::Text(text));
-                found.files.push(SourceFile { content, place, name, kind, language: None });
+                let (language, root) = (None, None);
+                found.files.push(SourceFile { content, place, name, kind, language, root });
             }
             None => {
-                let what = kind_of_other(Path::new(&name));
-                found.skipped.push((name, what));
+                let kind = kind_of_other(Path::new(&name));
+                found.skipped.push(SkippedFile { name, kind, path: None });
             }
         }
     }
@@ -172,7 +199,8 @@ fn find_below(folder: &Path, is_own: &dyn Fn(&Path) -> bool, found: &mut FoundSo
                     below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 let name = parts.join("/");
                 let Some(kind) = detect_format(entry.path()) else {
-                    found.skipped.push((name, kind_of_other(entry.path())));
+                    let (kind, path) = (kind_of_other(entry.path()), Some(entry.into_path()));
+                    found.skipped.push(SkippedFile { name, kind, path });
                     continue;
                 };
                 found.files.push(SourceFile {
@@ -181,6 +209,7 @@ fn find_below(folder: &Path, is_own: &dyn Fn(&Path) -> bool, found: &mut FoundSo
                     name,
                     kind,
                     language: None,
+                    root: Some(folder.to_owned()),
                 });
             }
             Ok(entry) if entry.path_is_symlink() => {

@@ -22,7 +22,8 @@ use crate::scope::Scope;
 const PAGE: i64 = 500;
 
 /// All assets of a workspace, in each view.
-const ALL: VisibleAssets<'static> = VisibleAssets { view: ContentView::Current, within: None };
+pub(crate) const ALL: VisibleAssets<'static> =
+    VisibleAssets { view: ContentView::Current, within: None };
 
 /// The files of all workspaces, page by page.
 #[derive(Debug)]

@@ -23,7 +23,9 @@ pub use galley_storage::assets::AssetFilter;
 use galley_storage::assets::FileInsertion;
 use galley_storage::{Database, IdPage, Tx, WriteTx, assets, content_groups, event_append};
 
-use crate::asset_resources::{CACHED_SIZE_LIMIT, ServedAsset, UploadMemory};
+use crate::asset_resources::{
+    AssetImages, AssetSettings, CACHED_SIZE_LIMIT, ServedAsset, UploadMemory,
+};
 use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
 use crate::environment::Environment;
@@ -106,19 +108,12 @@ impl Upload {
     /// Begins an upload. A size that the client states is checked first. Waits while other uploads
     /// have the memory.
     pub async fn begin(caller: &Caller, stated_size: Option<u64>) -> Result<Self, Error> {
-        let settings = &caller.service().settings().assets;
-        let file = AssetFileId::new(caller.environment().new_id());
-        let name = FileName::original(caller.workspace(), file);
+        let service = caller.service();
+        let settings = &service.settings().assets;
         let size_limit = settings.size_limit;
         check_size(stated_size.unwrap_or_default(), size_limit)?;
-        let memory = caller.service().assets().upload_memory(stated_size).await?;
-        // From here on, an interruption leaves a file that the housekeeping knows.
-        let now = caller.environment().now();
-        let (workspace, remove_at) = (name.workspace, now.later(UPLOAD_LIMIT));
-        let insert = async move |tx: &WriteTx<'_>| {
-            Ok::<_, Error>(assets::insert_leftover(tx, workspace, file, remove_at).await?)
-        };
-        caller.service().database().write("assets.begin", insert).await?;
+        let memory = service.assets().upload_memory(stated_size).await?;
+        let name = begin_file(service.database(), caller.environment(), caller.workspace()).await?;
         let writer = settings.store.writer(&name);
         Ok(Self { name, writer, size_limit, _memory: memory })
     }
@@ -139,12 +134,29 @@ impl Upload {
     pub async fn finish(self, caller: &Caller) -> Result<UploadedFile, Error> {
         let Self { name, writer, .. } = self;
         let written = writer.finish().await?;
-        let file = inspect(caller.service(), &name, written).await?;
+        let service = caller.service();
+        let store = &service.settings().assets.store;
+        let file = inspect(store, &service.assets().images, &name, written).await?;
         Ok(UploadedFile { name, file })
     }
 }
 
-fn check_size(size: u64, limit: u64) -> Result<(), Error> {
+/// Names a new file. From here on, an interruption leaves a file that the housekeeping knows.
+pub(crate) async fn begin_file(
+    database: &Database,
+    environment: &Environment,
+    workspace: WorkspaceId,
+) -> Result<FileName, Error> {
+    let file = AssetFileId::new(environment.new_id());
+    let remove_at = environment.now().later(UPLOAD_LIMIT);
+    let insert = async move |tx: &WriteTx<'_>| {
+        Ok::<_, Error>(assets::insert_leftover(tx, workspace, file, remove_at).await?)
+    };
+    database.write("assets.begin", insert).await?;
+    Ok(FileName::original(workspace, file))
+}
+
+pub(crate) fn check_size(size: u64, limit: u64) -> Result<(), Error> {
     if size <= limit {
         return Ok(());
     }
@@ -172,8 +184,9 @@ impl UploadedFile {
 }
 
 /// Returns the properties of a stored file.
-async fn inspect(
-    service: &Service,
+pub(crate) async fn inspect(
+    store: &AssetStore,
+    images: &AssetImages,
     name: &FileName,
     written: WrittenFile,
 ) -> Result<AssetFile, Error> {
@@ -182,8 +195,8 @@ async fn inspect(
     let mut dimensions = stored.filter(|_| media_type.starts_with("image/"));
     let mut placeholder = None;
     if let Some(format) = image.filter(|_| written.size <= ENCODED_SIZE_LIMIT) {
-        let bytes = service.settings().assets.store.read(name).await?;
-        match service.assets().images.inspect(bytes, format).await? {
+        let bytes = store.read(name).await?;
+        match images.inspect(bytes, format).await? {
             Ok((found, hash)) => (dimensions, placeholder) = (Some(found), Some(hash)),
             // The file is stored as it is, and has no renditions.
             Err(error) => tracing::debug!(%error, %name, "an image can't be read"),
@@ -209,8 +222,8 @@ pub async fn create(
 ) -> Result<CreatedResponse, Error> {
     let (own, file, name) = (caller.clone(), uploaded.file.clone(), uploaded.name.clone());
     let create = async move |tx: &WriteTx<'_>| {
-        let limit = own.service().settings().assets.workspace_limit;
-        create_in(tx, &own, new.clone(), file.clone(), limit).await
+        let settings = &own.service().settings().assets;
+        create_in(tx, own.environment(), &own.scope(), settings, new.clone(), file.clone()).await
     };
     let created = idempotency::create(caller, "assets.create", request, None, create, respond);
     let created = created.await;
@@ -219,41 +232,24 @@ pub async fn create(
         return created;
     }
     // An equal file, a replayed response and a rejection leave the file without a row.
-    if matches!(has_row(caller.service(), &name).await, Ok(false)) {
+    if matches!(has_row(caller.service().database(), &name).await, Ok(false)) {
         delete_file(caller.service(), &name).await;
     }
     created
 }
 
-async fn create_in(
+/// Creates the asset of an uploaded file. If the workspace has an equal file, that one is used.
+pub(crate) async fn create_in(
     tx: &WriteTx<'_>,
-    caller: &Caller,
+    environment: &Environment,
+    scope: &Scope,
+    settings: &AssetSettings,
     new: NewAsset,
     file: AssetFile,
-    workspace_limit: Option<u64>,
 ) -> Result<Asset, Error> {
-    let (scope, environment) = (caller.scope(), caller.environment());
     let workspace = scope.workspace;
-    check_group(tx, &scope, new.content_group_id).await?;
-    let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
-    let file = match known {
-        Some(known) => known,
-        None => {
-            check_workspace_size(tx, workspace, workspace_limit, &file).await?;
-            match assets::insert_file(tx, workspace, &file).await? {
-                FileInsertion::Inserted => file,
-                FileInsertion::HasEqual => {
-                    // Another transaction has committed it meanwhile.
-                    let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
-                    known.ok_or(galley_storage::Error::Conflict)?
-                }
-                FileInsertion::IsRemoved => {
-                    let detail = "the upload took longer than a day";
-                    return Err(Rejection::new(Reason::RequestTimeout, detail).into());
-                }
-            }
-        }
-    };
+    check_group(tx, scope, new.content_group_id).await?;
+    let file = share_file(tx, workspace, settings.workspace_limit, file).await?;
     let asset = Asset {
         id: AssetId::new(environment.new_id()),
         key: environment.new_asset_key(),
@@ -265,12 +261,37 @@ async fn create_in(
         file,
     };
     assets::insert(tx, workspace, &asset).await?;
-    let body = AssetBody::new(&asset, &caller.service().settings().assets.base_url);
+    let body = AssetBody::new(&asset, &settings.base_url);
     let changes = AuditChanges::created(&body);
-    audit::record(tx, environment, &scope, AuditAction::AssetCreate, asset.id, changes);
+    audit::record(tx, environment, scope, AuditAction::AssetCreate, asset.id, changes);
     let path = path_of(tx, workspace, &asset).await?;
     append_event(tx, environment, workspace, ResourceChange::AssetAdded(path), &body).await?;
     Ok(asset)
+}
+
+/// Returns the equal file of the workspace, or inserts this one.
+pub(crate) async fn share_file(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    workspace_limit: Option<u64>,
+    file: AssetFile,
+) -> Result<AssetFile, Error> {
+    if let Some(known) = assets::find_file_for_update(tx, workspace, &file.sha256).await? {
+        return Ok(known);
+    }
+    check_workspace_size(tx, workspace, workspace_limit, &file).await?;
+    match assets::insert_file(tx, workspace, &file).await? {
+        FileInsertion::Inserted => Ok(file),
+        FileInsertion::HasEqual => {
+            // Another transaction has committed it meanwhile.
+            let known = assets::find_file_for_update(tx, workspace, &file.sha256).await?;
+            Ok(known.ok_or(galley_storage::Error::Conflict)?)
+        }
+        FileInsertion::IsRemoved => {
+            let detail = "the upload took longer than a day";
+            Err(Rejection::new(Reason::RequestTimeout, detail).into())
+        }
+    }
 }
 
 /// Rejects a file that exceeds the size limit of the workspace.
@@ -558,7 +579,7 @@ pub async fn rendition(
         let bytes = Bytes::from(rendered);
         store.put(&name, bytes.clone()).await?;
         // A deletion meanwhile has removed the file, perhaps before this rendition was there.
-        if !has_row(service, &served.name).await? {
+        if !has_row(service.database(), &served.name).await? {
             store.delete(&served.name).await?;
             return Err(Error::not_found());
         }
@@ -568,12 +589,12 @@ pub async fn rendition(
 }
 
 /// Returns true if a file has a row.
-async fn has_row(service: &Service, name: &FileName) -> Result<bool, Error> {
+pub(crate) async fn has_row(database: &Database, name: &FileName) -> Result<bool, Error> {
     let (workspace, id) = (name.workspace, name.file);
     let find = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(assets::existing_files(tx, workspace, &[id]).await?)
     };
-    Ok(!service.database().read("assets.file", find).await?.is_empty())
+    Ok(!database.read("assets.file", find).await?.is_empty())
 }
 
 /// Returns the rejection of a request for a rendition that can't be made.

@@ -4,6 +4,7 @@
 //! the change, stores it, and appends the events last. Endpoints and the program's commands call
 //! the same operations, with parsed and validated values.
 
+pub mod asset_import;
 pub mod asset_maintenance;
 pub mod assets;
 pub mod audit;

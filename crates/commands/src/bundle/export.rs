@@ -15,17 +15,17 @@ use galley_storage::{
 };
 use serde::Serialize;
 
-use super::audit;
 use super::encode::{bundle_piece, text};
 use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
 use super::revisions::{self, PartStates};
 use super::trash;
+use super::{assets, audit};
 use crate::cli::ExportArguments;
 use crate::export::folder::{ExportFolder, ExportKind};
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
-use crate::settings::Settings;
+use crate::settings::{Settings, open_asset_store};
 use crate::{progress, store};
 
 /// The number of pieces in one read.
@@ -88,6 +88,8 @@ pub(crate) async fn export(
     }
     trash::export(&snapshot, workspace, &variants, &mut folder).await?;
     audit::export(&snapshot, workspace, &mut folder).await?;
+    let files = open_asset_store(&settings.asset_store()?)?;
+    assets::export(&snapshot, workspace, &files, &mut folder).await?;
     bar.finish_and_clear();
     drop(snapshot);
     database.close().await;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use anyhow::Context;
 use galley_domain::access_token::ExtensionName;
+use galley_domain::asset::{Asset, AssetFilename};
 use galley_domain::audit::AuditEntry;
 use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{
@@ -22,8 +23,8 @@ use galley_domain::variant::{Variant, VariantKey, VariantLabel};
 use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
 use galley_domain::workspace::WorkspaceName;
 use galley_domain::{
-    Actor, AuditEntryId, ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp,
-    UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    Actor, AssetId, AuditEntryId, ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId,
+    Timestamp, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::members::Member;
 use serde::de::{DeserializeOwned, Error as _};
@@ -108,6 +109,19 @@ bundle_types! {
         id: TagId,
         label: TagLabel,
         color: String,
+    }
+
+    /// An asset. Its file is `assets/files/<hash>`.
+    BundleAsset {
+        id: AssetId,
+        /// The unguessable part of its address.
+        key: String,
+        filename: AssetFilename,
+        alt: Option<ShortText> = "Option::is_none",
+        content_group_id: Option<ContentGroupId> = "Option::is_none",
+        created_at: Timestamp,
+        /// The SHA-256 of the file, in hexadecimal digits.
+        hash: String,
     }
 
     BundleVariant {
@@ -344,6 +358,20 @@ impl TryFrom<BundleAuditEntry> for AuditEntry {
             remote_address: read.remote_address.map(|address| address.to_string()),
             changes: read.changes.map(|changes| serde_json::to_string(&changes)).transpose()?,
         })
+    }
+}
+
+impl From<Asset> for BundleAsset {
+    fn from(asset: Asset) -> Self {
+        Self {
+            hash: asset.file.hash(),
+            id: asset.id,
+            key: asset.key.to_string(),
+            filename: asset.filename,
+            alt: asset.alt,
+            content_group_id: asset.content_group_id,
+            created_at: asset.created_at,
+        }
     }
 }
 

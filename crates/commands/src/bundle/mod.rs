@@ -5,6 +5,7 @@
 //! with their roles, and webhooks without their secrets. It doesn't contain tokens, secrets, events
 //! and deliveries: only backups do.
 
+mod assets;
 mod audit;
 mod encode;
 mod export;

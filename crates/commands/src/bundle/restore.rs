@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use galley_application::operations::asset_import::AssetDestination;
 use galley_application::operations::audit::record_restoration;
 use galley_application::operations::content_pieces::{self, RestoredPiece};
 use galley_application::operations::import_sources::{self};
@@ -17,10 +18,10 @@ use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Failure, ProcessRole, WriteTx};
 
-use crate::bundle::audit;
 use crate::bundle::files::{BundledPiece, piece, pieces};
 use crate::bundle::trash;
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
+use crate::bundle::{assets, audit};
 use crate::cli::ImportArguments;
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
@@ -46,6 +47,8 @@ pub(crate) async fn restore(
         || arguments.no_publish
         || arguments.overwrite
         || arguments.report.is_some()
+        || !arguments.asset_folders.is_empty()
+        || arguments.fetch_assets
         || arguments.group.is_some()
         || arguments.workspace.is_some()
         || !arguments.variants.is_empty()
@@ -74,8 +77,15 @@ pub(crate) async fn restore(
         Ok::<_, RestoreError>(())
     };
     database.write("bundle.manifest", insert).await.context("nothing was restored")?;
-    let bar = progress::bar("pieces", files.len() as u64);
     let mut report = RestoreReport { problems: missing, ..RestoreReport::default() };
+    let stored = settings.assets(&settings.public_url(settings.listen))?;
+    let scope = Scope::whole(workspace);
+    let stored = AssetDestination::new(database.clone(), environment.clone(), scope, stored);
+    let restored = assets::restore(&stored, folder).await;
+    let (assets, problems) = restored.map_err(|error| error.context(INTERRUPTED))?;
+    report.assets = assets;
+    report.problems.extend(problems);
+    let bar = progress::bar("pieces", files.len() as u64);
     for some in files.chunks(BATCH) {
         let (mut read, mut names) = (Vec::new(), Vec::new());
         for path in some {
@@ -152,6 +162,7 @@ struct RestoreReport {
     existing: usize,
     /// The pieces in the trash.
     trashed: usize,
+    assets: u64,
     problems: Vec<String>,
 }
 
@@ -165,6 +176,9 @@ impl RestoreReport {
         );
         if self.trashed > 0 {
             say!("{} restored into the trash.", counted(self.trashed as u64, "piece"));
+        }
+        if self.assets > 0 {
+            say!("{} restored.", counted(self.assets, "asset"));
         }
         if webhooks > 0 {
             say!(

@@ -6,14 +6,17 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::text::{ShortText, WebReference};
 use serde_json::{Map, Value};
 
+use super::assets::ExportedAssets;
 use super::source::ExportSource;
 use galley_import::RESERVED_FIELDS;
 
-/// Returns the front matter and the Markdown.
+/// Returns the front matter and the Markdown. `name` is the path of the file in the export.
 pub(super) fn text(
     piece: &ContentPiece,
     content: Option<&str>,
     source: &ExportSource,
+    assets: &ExportedAssets,
+    name: &str,
 ) -> anyhow::Result<String> {
     let fields = &piece.fields;
     let mut front = FrontMatterWriter(String::from("---\n"));
@@ -30,8 +33,10 @@ pub(super) fn text(
         front.add("description", &Value::from(description.as_str()));
     }
     let mut cover = Map::new();
+    let cover_url = fields.cover_url.as_ref().map(WebReference::as_str);
+    let cover_file = cover_url.and_then(|url| assets.relative(url, name));
     let parts = [
-        ("image", fields.cover_url.as_ref().map(WebReference::as_str)),
+        ("image", cover_file.as_deref().or(cover_url)),
         ("alt", fields.cover_alt.as_ref().map(ShortText::as_str)),
         ("width", fields.cover_width.as_ref().map(ShortText::as_str)),
     ];
@@ -52,12 +57,13 @@ pub(super) fn text(
     if let Some(data) = &fields.custom_data {
         front.add_custom_data(data.as_str());
     }
-    let tree = match content {
+    let mut tree = match content {
         Some(json) => {
             Tree::from_json(json).with_context(|| format!("the content of {}", piece.id))?
         }
         None => Tree::empty(),
     };
+    assets.replace(&mut tree, name);
     Ok(format!("{}---\n\n{}", front.0, tree.to_markdown()))
 }
 

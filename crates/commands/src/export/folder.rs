@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use futures_util::StreamExt;
+use galley_assets::{AssetStore, FileName, HashingReader};
+use galley_domain::asset::AssetFile;
 
 use super::names;
 use crate::bundle::manifest::is_bundle;
@@ -90,6 +93,62 @@ impl ExportFolder {
                 self.problems.push(format!("{}: {error:#}", self.path.join(name).display()));
             }
         }
+    }
+
+    /// Writes the file of an asset, unless it is there already.
+    pub(crate) async fn write_asset(
+        &mut self,
+        name: &str,
+        store: &AssetStore,
+        stored: &FileName,
+        file: &AssetFile,
+    ) {
+        self.now.insert(name.to_owned());
+        match self.try_write_asset(name, store, stored, file).await {
+            Ok(true) => self.written += 1,
+            Ok(false) => {}
+            Err(error) => {
+                self.problems.push(format!("{}: {error:#}", self.path.join(name).display()));
+            }
+        }
+    }
+
+    async fn try_write_asset(
+        &self,
+        name: &str,
+        store: &AssetStore,
+        stored: &FileName,
+        file: &AssetFile,
+    ) -> anyhow::Result<bool> {
+        let path = self.path_of(name)?;
+        let size = u64::try_from(file.size)?;
+        let there = fs::symlink_metadata(&path);
+        if there.is_ok_and(|there| there.is_file() && there.len() == size)
+            && !self.own.includes(&path)
+        {
+            let mut reader = HashingReader::new(fs::File::open(&path)?);
+            io::copy(&mut reader, &mut io::sink())?;
+            if reader.into_sha256() == file.sha256 {
+                return Ok(false);
+            }
+        }
+        make(path.parent().unwrap_or(&self.path), self.kind)?;
+        let mut stream = store.stream(stored, 0..size).await?;
+        let (unfinished, mut target) = create_unfinished(&path, self.kind)?;
+        let mut written = Ok(());
+        while written.is_ok()
+            && let Some(chunk) = stream.next().await
+        {
+            written = match chunk {
+                Ok(chunk) => target.write_all(&chunk).map_err(Into::into),
+                Err(error) => Err(anyhow::Error::new(error)),
+            };
+        }
+        let written = written.and_then(|()| Ok(fs::rename(&unfinished, &path)?));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.map(|()| true)
     }
 
     fn try_write(&self, name: &str, text: &str) -> anyhow::Result<bool> {
@@ -176,22 +235,26 @@ fn write_list(folder: &Path, names: &BTreeSet<String>, kind: ExportKind) -> anyh
 /// existing folder. A leftover unfinished file is removed first, as it may be a link to another
 /// file.
 fn replace(path: &Path, text: &str, kind: ExportKind) -> anyhow::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".unfinished");
-    let unfinished = path.with_file_name(name);
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    let created = match kind {
-        ExportKind::Markdown => fs::File::create_new(&unfinished),
-        ExportKind::Bundle => private_files::create(&unfinished),
-    };
-    let written = created
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&unfinished, path));
+    let (unfinished, mut file) = create_unfinished(path, kind)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
     Ok(written?)
+}
+
+/// Creates the unfinished file that will replace the one at a path.
+fn create_unfinished(path: &Path, kind: ExportKind) -> io::Result<(PathBuf, fs::File)> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".unfinished");
+    let unfinished = path.with_file_name(name);
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = match kind {
+        ExportKind::Markdown => fs::File::create_new(&unfinished),
+        ExportKind::Bundle => private_files::create(&unfinished),
+    };
+    Ok((unfinished, file?))
 }

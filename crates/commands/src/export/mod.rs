@@ -4,26 +4,51 @@
 //! The same content results in the same files, byte for byte, so that they can be kept in a
 //! repository.
 
+mod assets;
 mod file;
 pub(crate) mod folder;
 mod names;
 mod source;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use galley_application::Environment;
+use galley_assets::FileName;
+use galley_domain::asset::AssetFile;
 use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
 use crate::cli::{DEFAULT_GROUP, ExportArguments, ExportFormat};
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
-use crate::settings::Settings;
+use crate::settings::{Settings, open_asset_store};
 use crate::{progress, store};
+use assets::ExportedAssets;
 use folder::{ExportFolder, ExportKind};
 use galley_import::group_path;
 use names::FileNames;
 use source::ExportSource;
+
+/// Writes the files of assets.
+async fn write_files(
+    folder: &mut ExportFolder,
+    settings: &Settings,
+    files: &BTreeMap<String, (FileName, AssetFile)>,
+) -> anyhow::Result<()> {
+    let store = open_asset_store(&settings.asset_store()?)?;
+    let bar = progress::bytes_bar(files.values().map(|(_, file)| size_of(file)).sum());
+    for (name, (stored, file)) in files {
+        folder.write_asset(name, &store, stored, file).await;
+        bar.inc(size_of(file));
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn size_of(file: &AssetFile) -> u64 {
+    u64::try_from(file.size).unwrap_or_default()
+}
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -47,28 +72,33 @@ pub(crate) async fn run(
     let mut names = FileNames::new(keys.clone());
     let (mut pieces, mut in_variants) = (0_u64, 0_u64);
     let mut after = None;
+    let mut assets = ExportedAssets::new(workspace);
     loop {
         let own = source.page(&snapshot, after.clone(), None).await?;
         let Some((last, _)) = own.last() else { break };
         let next = Sort { key: SortKey::CreatedAt, descending: false }.position(last);
         bar.inc_length(own.len() as u64);
+        assets.find(&snapshot, &own).await?;
         let mut stems = Vec::with_capacity(own.len());
         for (piece, content) in &own {
             let groups = source.folders(piece.content_group_id);
             let name = names.name(piece, &groups);
-            folder.write(&name, &file::text(piece, content.as_deref(), &source)?);
+            let text = file::text(piece, content.as_deref(), &source, &assets, &name)?;
+            folder.write(&name, &text);
             stems.push(name);
             pieces += 1;
             bar.inc(1);
         }
         for variant in &source.variants {
             let shown = source.page(&snapshot, after.clone(), Some(variant.id)).await?;
+            assets.find(&snapshot, &shown).await?;
             for ((piece, content), (own, stem)) in shown.iter().zip(own.iter().zip(&stems)) {
                 if (&piece.fields, content) == (&own.0.fields, &own.1) {
                     continue;
                 }
                 let name = names.in_variant(stem, variant.key.as_str(), piece);
-                folder.write(&name, &file::text(piece, content.as_deref(), &source)?);
+                let text = file::text(piece, content.as_deref(), &source, &assets, &name)?;
+                folder.write(&name, &text);
                 in_variants += 1;
             }
         }
@@ -76,6 +106,10 @@ pub(crate) async fn run(
     }
     bar.finish_and_clear();
     drop(snapshot);
+    let files = assets.into_files();
+    if !files.is_empty() {
+        write_files(&mut folder, settings, &files).await?;
+    }
     database.close().await;
     let (written, removed, problems) = folder.finish()?;
     say!(

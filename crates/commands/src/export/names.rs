@@ -96,7 +96,22 @@ fn has_markdown_extension(text: &str) -> bool {
 pub(super) fn is_exported_path(text: &str) -> bool {
     let is_of_bundle =
         text.rsplit_once('.').is_some_and(|(_, end)| ["json", "jsonl"].contains(&end));
-    stays_in_folder(text) && (has_markdown_extension(text) || is_of_bundle)
+    let is_asset = text.starts_with("assets/");
+    stays_in_folder(text) && (has_markdown_extension(text) || is_of_bundle || is_asset)
+}
+
+/// Returns the name of an asset's file. An import of the export must not read it as a document.
+pub(super) fn asset_name(filename: &str) -> String {
+    let (stem, extension) = filename.rsplit_once('.').unwrap_or((filename, ""));
+    let (mut name, extension) = (part(stem), part(extension));
+    if extension != "_" {
+        name = format!("{name}.{extension}");
+    }
+    let is_document = ["md", "markdown", "mdx", "html", "htm", "xhtml", "xml", "json"];
+    if is_document.contains(&extension.to_ascii_lowercase().as_str()) {
+        name.push_str(".txt");
+    }
+    name
 }
 
 /// Returns true if a text is a Markdown path that can be used unchanged.
@@ -146,6 +161,17 @@ mod tests {
         }
         for good in ["a.md", "2024/05/a b.md", "\u{e9}/index.markdown"] {
             assert!(is_path(good), "{good:?}");
+        }
+        for (filename, expected) in [
+            ("photo.jpg", "photo.jpg"),
+            ("no extension", "no extension"),
+            ("a:b?.tar.gz", "a-b-.tar.gz"),
+            (".hidden.png", "hidden.png"),
+            ("page.HTML", "page.HTML.txt"),
+            ("notes.md", "notes.md.txt"),
+        ] {
+            assert_eq!(asset_name(filename), expected);
+            assert!(is_exported_path(&format!("assets/{expected}")));
         }
         for (text, expected) in
             [("..", "_"), ("a/b", "a-b"), (".hidden", "hidden"), ("", "_"), ("x ", "x")]

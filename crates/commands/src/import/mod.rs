@@ -3,17 +3,20 @@
 mod report;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
+use galley_application::operations::asset_import::AssetDestination;
 use galley_application::{Environment, Scope};
 use galley_domain::revision::Origin;
 use galley_domain::tag::TagLabel;
 use galley_import::{
-    DatabaseDestination, FoundSources, ImportOptions, ImportPlace, ImportProgress,
+    AssetImporter, DatabaseDestination, FoundSources, ImportOptions, ImportPlace, ImportProgress,
     ServerDestination,
 };
 
 use crate::cli::{DEFAULT_GROUP, ImportArguments};
+use crate::out::{counted, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{bundle, progress, store};
@@ -29,6 +32,9 @@ pub(crate) async fn run(
     checked.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
+    for folder in &arguments.asset_folders {
+        anyhow::ensure!(folder.is_dir(), "--assets {} is not a folder", folder.display());
+    }
     if let Some(path) = &arguments.report {
         // The check comes before anything is imported. Another process may have the database open,
         // so this process must keep its locks on it.
@@ -53,13 +59,18 @@ pub(crate) async fn run(
         overwrite: arguments.overwrite,
         dry_run: arguments.dry_run,
         lists_documents: false,
+        assets: None,
     };
     match &arguments.url {
         Some(url) => {
             let token = arguments.token.as_deref().context("--url requires --token")?;
             let place = ImportPlace::Server(ServerDestination::new(url, token)?);
-            let options = options_of(place.find_group(wanted).await?);
-            load(place, arguments, options, found).await
+            let mut options = options_of(place.find_group(wanted).await?);
+            let assets = place.server_assets(options.group);
+            if let Some(assets) = assets {
+                options.assets = completed(assets, settings, arguments, own)?;
+            }
+            load(place, settings, arguments, options, found).await
         }
         None => {
             let environment = Environment::default();
@@ -67,27 +78,60 @@ pub(crate) async fn run(
             let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
             let is_served = database.is_served().await?;
             let scope = Scope { origin: Origin::Import, ..Scope::whole(workspace) };
+            let files = settings.assets(&settings.public_url(settings.listen))?;
+            let files =
+                AssetDestination::new(database.clone(), environment.clone(), scope.clone(), files);
             let place = DatabaseDestination::new(database.clone(), environment, scope, is_served);
             let place = ImportPlace::Database(place);
-            let options = options_of(place.find_group(wanted).await?);
-            let done = load(place, arguments, options, found).await;
+            let mut options = options_of(place.find_group(wanted).await?);
+            let assets = AssetImporter::into_database(files, options.group);
+            options.assets = completed(assets, settings, arguments, own)?;
+            let done = load(place, settings, arguments, options, found).await;
             database.close().await;
             done
         }
     }
 }
 
+/// Returns the importer with the options of the command; `None` if it brings no files along.
+fn completed(
+    assets: AssetImporter,
+    settings: &Settings,
+    arguments: &ImportArguments,
+    own: OwnFiles,
+) -> anyhow::Result<Option<Arc<AssetImporter>>> {
+    if arguments.no_assets {
+        return Ok(None);
+    }
+    let mut assets = assets
+        .with_folders(arguments.asset_folders.clone())
+        .without(Arc::new(move |path| own.includes(path)))
+        .as_dry_run(arguments.dry_run);
+    if arguments.fetch_assets {
+        assets = assets.with_fetching(settings.webhook_addresses(settings.listen)?);
+    }
+    Ok(Some(Arc::new(assets)))
+}
+
 async fn load(
     place: ImportPlace,
+    settings: &Settings,
     arguments: &ImportArguments,
     options: ImportOptions,
     found: FoundSources,
 ) -> anyhow::Result<ExitCode> {
     let bar = progress::bar("pieces", found.file_count() as u64);
-    let on_progress = |step| match step {
-        ImportProgress::Found(more) => bar.inc_length(more),
-        ImportProgress::Done(count) => bar.inc(count),
+    let assets = options.assets.clone();
+    let on_progress = |step| {
+        match step {
+            ImportProgress::Found(more) => bar.inc_length(more),
+            ImportProgress::Done(count) => bar.inc(count),
+        }
+        if let Some(assets) = &assets {
+            bar.set_message(counted(assets.counts().stored, "new file"));
+        }
     };
+    let is_into_database = matches!(place, ImportPlace::Database(_));
     let imported = galley_import::run(place, options, found, on_progress).await;
     bar.finish_and_clear();
     let (mut report, done) = imported?;
@@ -96,5 +140,9 @@ async fn load(
         report::write(&report, path, arguments.dry_run)?;
     }
     done?;
+    if is_into_database && report.assets.stored > 0 && settings.has_assumed_asset_base_url() {
+        let url = settings.asset_base_url();
+        say!("The addresses of the files begin with {url}: set public-url, or asset-base-url.");
+    }
     Ok(status)
 }

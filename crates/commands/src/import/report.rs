@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use galley_import::{FindingKind, Report};
+use galley_import::{AssetCounts, FindingKind, Report};
+use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::out::{escape_for_terminal, say};
+use crate::out::{counted, escape_for_terminal, say};
 
 /// The report as JSON.
 #[derive(Serialize)]
@@ -22,6 +23,7 @@ struct JsonReport<'a> {
     unpublished: usize,
     conflicts: &'a [String],
     problems: &'a [String],
+    assets: AssetCounts,
     findings: &'a [FindingKind],
 }
 
@@ -39,6 +41,16 @@ pub(super) fn print(report: &mut Report, dry_run: bool) -> ExitCode {
     if published + scheduled + unpublished > 0 {
         let verb = if dry_run { "would be published" } else { "published" };
         say!("{published} {verb}, {scheduled} scheduled, {unpublished} unpublished");
+    }
+    let assets = report.assets;
+    if assets.stored + assets.existing > 0 {
+        let verb = if dry_run { "would be stored" } else { "stored" };
+        say!(
+            "{} with {} {verb}, {} existed already",
+            counted(assets.stored, "file"),
+            HumanBytes(assets.bytes),
+            assets.existing
+        );
     }
     let mut group = None;
     for kind in &report.kinds {
@@ -79,6 +91,7 @@ pub(super) fn write(report: &Report, path: &Path, dry_run: bool) -> anyhow::Resu
         unpublished: report.unpublished,
         conflicts: &report.conflicts,
         problems: &report.problems,
+        assets: report.assets,
         findings: &report.kinds,
     };
     let text = serde_json::to_string_pretty(&whole)? + "\n";

@@ -132,13 +132,26 @@ impl ApiClient {
         key: Option<&str>,
         version: Option<&str>,
     ) -> Result<(T, String), RequestFailure> {
+        let body = body.map(|body| ("application/json", Bytes::from(body.to_string())));
+        self.send(method, path, body, key, version).await
+    }
+
+    /// Sends a request with a body of any type.
+    async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Bytes)>,
+        key: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(T, String), RequestFailure> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base))
             .header(AUTHORIZATION, &self.token)
             .header(USER_AGENT, concat!("galley-import/", env!("CARGO_PKG_VERSION")));
-        if body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
+        if let Some((media_type, _)) = &body {
+            request = request.header(CONTENT_TYPE, *media_type);
         }
         if let Some(version) = version {
             request = request.header(IF_MATCH, version);
@@ -148,7 +161,7 @@ impl ApiClient {
             // The representation in the response shows if the change was applied.
             None => request.header("prefer", "return=representation"),
         };
-        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let body = body.map(|(_, bytes)| bytes).unwrap_or_default();
         let failed = |error: http::Error| RequestFailure::Final(WriteFailure::Failed(error.into()));
         let request = request.body(Full::new(body)).map_err(failed)?;
         let (head, bytes) = tokio::time::timeout(RESPONSE_TIMEOUT, self.exchange(request))
@@ -297,6 +310,20 @@ impl ApiClient {
         self.with_retries(post).await.map(|(answer, _)| answer)
     }
 
+    /// Sends a file with an idempotency key.
+    pub(crate) async fn upload<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        bytes: Bytes,
+    ) -> Result<T, WriteFailure> {
+        let key = format!("import-{:032x}", self.environment.new_id());
+        let post = || {
+            let body = Some(("application/octet-stream", bytes.clone()));
+            self.send(Method::POST, path, body, Some(&key), None)
+        };
+        self.with_retries(post).await.map(|(answer, _)| answer)
+    }
+
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -332,7 +359,7 @@ impl ApiClient {
 }
 
 /// Returns the message of an error's root cause.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -4,6 +4,7 @@ mod client;
 mod responses;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anyhow::Context;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -17,6 +18,7 @@ use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::assets::ServerAssets;
 use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
@@ -24,7 +26,8 @@ use crate::destination::{
 use crate::group_path;
 use crate::publication::{PiecePublication, PublicationChange};
 use crate::raw::ContentForm;
-use client::{ApiClient, CONCURRENCY};
+use client::CONCURRENCY;
+pub(crate) use client::{ApiClient, root_cause};
 use responses::{
     CreatedBatch, CreatedResource, RemoteGroup, RemoteKnownPiece, RemoteMember, RemotePiece,
     RemotePublication, RemoteSource, RemoteTag, RemoteVariant,
@@ -36,7 +39,7 @@ const PAGE_SIZE: usize = 1_000;
 /// A workspace behind a server, as the token's owner sees it.
 #[derive(Debug)]
 pub struct ServerDestination {
-    api: ApiClient,
+    api: Arc<ApiClient>,
     /// All tags, loaded when the first one is needed.
     tags: Option<HashMap<String, TagId>>,
 }
@@ -44,7 +47,12 @@ pub struct ServerDestination {
 impl ServerDestination {
     /// Creates the destination behind a URL. The token decides on the workspace.
     pub fn new(url: &str, token: &str) -> anyhow::Result<Self> {
-        Ok(Self { api: ApiClient::new(url, token)?, tags: None })
+        Ok(Self { api: Arc::new(ApiClient::new(url, token)?), tags: None })
+    }
+
+    /// Returns the assets behind the URL.
+    pub(crate) fn assets(&self, group: ContentGroupId) -> ServerAssets {
+        ServerAssets { api: Arc::clone(&self.api), group }
     }
 
     /// Creates the missing tags of the labels.

@@ -111,6 +111,8 @@ pub struct AssetFilter {
     pub media_type: Option<String>,
     /// A part of the file's name. ASCII letters match in both cases.
     pub filename: Option<String>,
+    /// The SHA-256 of the file.
+    pub sha256: Option<[u8; 32]>,
     /// Lists the assets to which pieces refer, or the others.
     pub is_used: Option<bool>,
 }
@@ -133,6 +135,9 @@ impl AssetFilter {
         if let Some(part) = &self.filename {
             let pattern = format!("%{}%", escaped(&part.to_ascii_lowercase()));
             add("lower(a.filename) LIKE {} ESCAPE '!'", pattern.into());
+        }
+        if let Some(sha256) = &self.sha256 {
+            add("f.workspace_id = ?1 AND f.sha256 = {}", sha256.into());
         }
         match self.is_used {
             Some(true) => write!(sql, " AND ({IS_USED})"),

@@ -1,5 +1,6 @@
 //! `galley import` of folders, checked through the API.
 
+mod assets;
 mod folders;
 
 use std::path::PathBuf;

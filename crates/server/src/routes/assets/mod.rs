@@ -6,6 +6,7 @@ pub(crate) mod serve;
 use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
 use galley_application::operations::assets::{self, AssetFilter};
 use galley_domain::AssetId;
+use galley_domain::asset::FileHash;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::{ReadAssets, WriteAssets};
@@ -47,6 +48,9 @@ struct AssetListParameters {
     /// List the assets whose filename contains this text. ASCII letters match in both cases.
     #[param(example = "photo")]
     filename: Option<String>,
+    /// List the assets whose file has this SHA-256, in hexadecimal digits.
+    #[param(pattern = "^[0-9a-f]{64}$")]
+    hash: Option<String>,
     /// List the assets to which no piece refers, or with `false` those to which pieces refer.
     unused: Option<bool>,
 }
@@ -83,6 +87,7 @@ pub(crate) async fn list(
         is_descending: query.choice("sort", &sorts).unwrap_or_default(),
         media_type: query.text("contentType"),
         filename: query.text("filename"),
+        sha256: query.parsed::<FileHash>("hash").map(|hash| hash.0),
         is_used: query.optional_boolean("unused").map(|unused| !unused),
     };
     query.finish()?;

@@ -129,6 +129,9 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert_eq!(filtered(newest.clone(), IdPage::default()).await?, ids);
     let after = IdPage { after: Some(lost.id.to_string()), ..IdPage::first(1) };
     assert_eq!(filtered(newest, after).await?, [two.id]);
+    let by_hash = |byte: u8| AssetFilter { sha256: Some([byte; 32]), ..every() };
+    assert_eq!(filtered(by_hash(1), IdPage::default()).await?, [one.id, two.id]);
+    assert_eq!(filtered(by_hash(3), IdPage::default()).await?, []);
     for (filename, media_type, is_used, count) in [
         (Some("HOTO."), None, None, 3),
         (Some("phot_"), None, None, 0),

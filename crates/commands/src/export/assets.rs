@@ -1,0 +1,101 @@
+//! The files of the assets to which exported pieces refer, in the folder `assets`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use galley_application::Error;
+use galley_assets::FileName;
+use galley_content::{Address, Tree};
+use galley_domain::asset::{Asset, AssetFile, referenced_keys};
+use galley_domain::{AssetKey, WorkspaceId};
+use galley_storage::content_pieces::PieceInView;
+use galley_storage::{Snapshot, Tx, assets};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use super::names;
+
+/// The folder of the files.
+const FOLDER: &str = "assets";
+
+/// The characters that a relative address escapes.
+const ESCAPED: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'(').add(b')').add(b'<').add(b'>');
+
+/// The files of an export.
+#[derive(Debug)]
+pub(super) struct ExportedAssets {
+    workspace: WorkspaceId,
+    /// The names of the files in the folder; `None` for addresses without an asset.
+    names: HashMap<AssetKey, Option<String>>,
+    /// The names in use, in lower case.
+    taken: HashSet<String>,
+    files: BTreeMap<String, (FileName, AssetFile)>,
+}
+
+impl ExportedAssets {
+    pub(super) fn new(workspace: WorkspaceId) -> Self {
+        let (names, taken, files) = Default::default();
+        Self { workspace, names, taken, files }
+    }
+
+    /// Returns the files by their paths in the export.
+    pub(super) fn into_files(self) -> BTreeMap<String, (FileName, AssetFile)> {
+        self.files
+    }
+
+    /// Finds the assets to which pieces refer, and names their files.
+    pub(super) async fn find(
+        &mut self,
+        snapshot: &Snapshot,
+        pieces: &[PieceInView],
+    ) -> Result<(), Error> {
+        for (piece, content) in pieces {
+            let cover = piece.fields.cover_url.as_ref().map(|cover| cover.as_str());
+            for text in [content.as_deref(), cover].into_iter().flatten() {
+                for key in referenced_keys(text) {
+                    if !self.names.contains_key(&key) {
+                        let find = async move |tx: &Tx<'_>| {
+                            Ok::<_, Error>(assets::find_by_key(tx, key).await?)
+                        };
+                        let found = snapshot.read("export.asset", find).await?;
+                        let own = found.filter(|(workspace, _)| *workspace == self.workspace);
+                        let name = own.map(|(_, asset)| self.add(asset));
+                        self.names.insert(key, name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, asset: Asset) -> String {
+        let name = names::asset_name(asset.filename.as_str());
+        let (stem, extension) = match name.rsplit_once('.') {
+            Some((stem, extension)) => (stem.to_owned(), format!(".{extension}")),
+            None => (name.clone(), String::new()),
+        };
+        let numbered = (2..).map(|number| format!("{stem}-{number}{extension}"));
+        let mut candidates = std::iter::once(name).chain(numbered);
+        let name = candidates
+            .find(|name| self.taken.insert(name.to_lowercase()))
+            .expect("numbers do not end");
+        let stored = FileName::original(self.workspace, asset.file.id);
+        self.files.insert(format!("{FOLDER}/{name}"), (stored, asset.file));
+        name
+    }
+
+    /// Returns the address of an asset's file, relative to an exported file.
+    pub(super) fn relative(&self, address: &str, exported: &str) -> Option<String> {
+        let key = referenced_keys(address).into_iter().next()?;
+        let name = self.names.get(&key)?.as_deref()?;
+        let up = "../".repeat(exported.matches('/').count());
+        let suffix = address.find(['?', '#']).map_or("", |at| &address[at..]);
+        Some(format!("{up}{FOLDER}/{}{suffix}", utf8_percent_encode(name, ESCAPED)))
+    }
+
+    /// Replaces the addresses of assets in a content by those of the files.
+    pub(super) fn replace(&self, tree: &mut Tree, exported: &str) {
+        tree.replace_addresses(|address| match address {
+            Address::Link(address) | Address::Image(address) => self.relative(address, exported),
+        });
+    }
+}

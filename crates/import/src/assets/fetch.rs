@@ -1,0 +1,155 @@
+//! Downloads of images, only from addresses that the policy for webhooks allows.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use galley_application::default_limits::ASSET_SIZE;
+use galley_domain::address_policy::AddressPolicy;
+use http::header::{LOCATION, USER_AGENT};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::percent_decode_str;
+use tempfile::NamedTempFile;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tower_service::Service;
+use url::{Host, Url};
+
+/// The timeout of a response, and of a pause in its body.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The number of redirects that are followed.
+const REDIRECTS_MAX: usize = 5;
+
+/// The number of downloads at a time.
+const CONCURRENCY: usize = 4;
+
+/// A client for downloads.
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    client: Client<HttpsConnector<HttpConnector<GuardedResolver>>, Empty<Bytes>>,
+    policy: AddressPolicy,
+    permits: Semaphore,
+}
+
+impl Fetcher {
+    pub(crate) fn new(policy: AddressPolicy) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(GuardedResolver(policy.clone()));
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(TIMEOUT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(galley_tls::client())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(CONCURRENCY)
+            .build(connector);
+        Self { client, policy, permits: Semaphore::new(CONCURRENCY) }
+    }
+
+    /// Downloads a file. The message of an error follows the URL.
+    pub(crate) async fn fetch(&self, url: &str) -> Result<NamedTempFile, String> {
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
+        let mut url = Url::parse(url).map_err(|error| error.to_string())?;
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.request(&url).await?;
+            if !response.status().is_redirection() {
+                return save(response).await;
+            }
+            let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+            let place = place.ok_or("has a redirect without Location")?;
+            url = url.join(place).map_err(|error| error.to_string())?;
+        }
+        Err(format!("has more than {REDIRECTS_MAX} redirects"))
+    }
+
+    async fn request(&self, url: &Url) -> Result<Response<Incoming>, String> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("leads to {url}, which is no web address"));
+        }
+        // The connector resolves names only, so addresses are checked here.
+        let literal = match url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            _ => None,
+        };
+        if let Some(address) = literal {
+            self.policy.check(address).map_err(|rejected| rejected.to_string())?;
+        }
+        let request = Request::get(url.as_str())
+            .header(USER_AGENT, concat!("galley-import/", env!("CARGO_PKG_VERSION")))
+            .body(Empty::new())
+            .map_err(|error| error.to_string())?;
+        let response = timeout(TIMEOUT, self.client.request(request)).await;
+        let response = response.map_err(|_| "timed out")?;
+        response.map_err(|error| crate::server::root_cause(&error))
+    }
+}
+
+/// Writes the body of a response into a temporary file.
+async fn save(response: Response<Incoming>) -> Result<NamedTempFile, String> {
+    if !response.status().is_success() {
+        return Err(format!("responded with {}", response.status()));
+    }
+    let mut file = NamedTempFile::new().map_err(|error| error.to_string())?;
+    let (mut body, mut size) = (response.into_body(), 0);
+    loop {
+        let frame = timeout(TIMEOUT, body.frame()).await.map_err(|_| "timed out")?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| crate::server::root_cause(&error))?;
+        let Ok(bytes) = frame.into_data() else { continue };
+        size += bytes.len() as u64;
+        if size > ASSET_SIZE {
+            return Err(format!("has more than {ASSET_SIZE} bytes"));
+        }
+        file.write_all(&bytes).map_err(|error| error.to_string())?;
+    }
+    file.flush().map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+/// Returns the filename of a URL.
+pub(crate) fn filename(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let name = percent_decode_str(last).decode_utf8_lossy();
+    let name: String = name.chars().filter(|c| !c.is_control() && !"/\\".contains(*c)).collect();
+    if name.trim_matches('.').is_empty() { "image".to_owned() } else { name }
+}
+
+/// The system's resolver, without addresses that the policy rejects.
+#[derive(Debug, Clone)]
+struct GuardedResolver(AddressPolicy);
+
+impl Service<Name> for GuardedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let policy = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            for address in &found {
+                policy.check(address.ip()).map_err(std::io::Error::other)?;
+            }
+            Ok(found.into_iter())
+        })
+    }
+}

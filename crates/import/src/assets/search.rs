@@ -1,0 +1,142 @@
+//! The search for the file at an address of a document. Only files within the folders of the
+//! sources, and within folders that the user names, are found.
+
+use std::path::{Component, Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+
+/// The place of a source: the folder of its file, and the folder that was named for the import.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceLocation {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) root: Option<PathBuf>,
+}
+
+/// The folders of a site whose files are served at its root.
+const PUBLIC_FOLDERS: [&str; 5] = ["", "static", "public", "source", "assets"];
+
+/// The paths of uploaded files in WordPress and Ghost, whose exports have absolute addresses.
+const UPLOAD_PATHS: [&str; 4] =
+    ["/wp-content/uploads/", "/content/images/", "/content/media/", "/content/files/"];
+
+/// Returns the path of the file at an address, if it is in one of the folders.
+pub(crate) fn find(
+    address: &str,
+    location: &SourceLocation,
+    folders: &[PathBuf],
+) -> Option<PathBuf> {
+    let path = address.split(['?', '#']).next().filter(|path| !path.is_empty())?;
+    let path = match path.split_once("://") {
+        Some((_, rest)) => {
+            let path = rest.find('/').map(|at| &rest[at..])?;
+            UPLOAD_PATHS.iter().any(|known| path.contains(known)).then_some(path)?
+        }
+        None if path.starts_with("//") || path.contains(':') => return None,
+        None => path,
+    };
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    if path.contains('\0') {
+        return None;
+    }
+    let mut candidates = Vec::new();
+    match path.strip_prefix('/') {
+        Some(from_root) => {
+            let roots = location.root.iter();
+            candidates.extend(roots.flat_map(|root| {
+                PUBLIC_FOLDERS.iter().map(|folder| root.join(folder).join(from_root))
+            }));
+        }
+        None => candidates.extend(location.folder.iter().map(|folder| folder.join(&*path))),
+    }
+    let relative = path.trim_start_matches('/');
+    candidates.extend(folders.iter().flat_map(|folder| in_folder(folder, relative)));
+    let allowed: Vec<_> = location.root.iter().chain(folders).collect();
+    candidates.into_iter().find_map(|candidate| checked(&candidate, &allowed))
+}
+
+/// Returns the paths that a path may have in a folder. A folder `…/uploads` has the files below
+/// `uploads/` of the path.
+fn in_folder(folder: &Path, path: &str) -> Vec<PathBuf> {
+    let mut candidates = vec![folder.join(path)];
+    let name = folder.file_name().unwrap_or_default();
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_once('/') {
+        if name == first {
+            candidates.push(folder.join(after));
+        }
+        rest = after;
+    }
+    candidates
+}
+
+/// Returns the resolved path of a file within one of the folders. Hidden files are left out, and so
+/// are links that lead out of the folders.
+fn checked(candidate: &Path, allowed: &[&PathBuf]) -> Option<PathBuf> {
+    let resolved = candidate.canonicalize().ok().filter(|path| path.is_file())?;
+    let is_inside = allowed.iter().any(|folder| {
+        let Ok(folder) = folder.canonicalize() else { return false };
+        resolved.strip_prefix(folder).is_ok_and(|below| !below.components().any(is_hidden))
+    });
+    is_inside.then_some(resolved)
+}
+
+fn is_hidden(part: Component<'_>) -> bool {
+    part.as_os_str().to_string_lossy().starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_in_the_folders_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let (root, uploads) = (base.join("site"), base.join("wp/uploads"));
+        for name in [
+            "secret.png",
+            "site/a/b.png",
+            "site/a/p\u{e4}th 1.png",
+            "site/static/c.png",
+            "site/.git/d.png",
+            "wp/uploads/2020/e.png",
+        ] {
+            let path = base.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, name).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("secret.png"), root.join("a/out.png")).unwrap();
+        std::os::unix::fs::symlink(root.join("a/b.png"), root.join("a/in.png")).unwrap();
+        let location = SourceLocation { folder: Some(root.join("a")), root: Some(root.clone()) };
+        for (address, found) in [
+            ("b.png", Some("site/a/b.png")),
+            ("./b.png?x#y", Some("site/a/b.png")),
+            ("p%C3%A4th%201.png", Some("site/a/p\u{e4}th 1.png")),
+            ("../a/b.png", Some("site/a/b.png")),
+            ("/c.png", Some("site/static/c.png")),
+            ("/a/b.png", Some("site/a/b.png")),
+            ("in.png", Some("site/a/b.png")),
+            ("out.png", None),
+            ("../../secret.png", None),
+            ("/../secret.png", None),
+            ("/.git/d.png", None),
+            ("//example.org/b.png", None),
+            ("mailto:b.png", None),
+            ("", None),
+            ("a%00.png", None),
+            (".", None),
+            ("https://example.org/b.png", None),
+            ("https://example.org/wp-content/uploads/2020/e.png", Some("wp/uploads/2020/e.png")),
+            ("/2020/e.png", Some("wp/uploads/2020/e.png")),
+            ("/wp-content/uploads/../../secret.png", None),
+        ] {
+            let expected = found.map(|name| base.join(name));
+            assert_eq!(
+                find(address, &location, std::slice::from_ref(&uploads)),
+                expected,
+                "{address}"
+            );
+        }
+        assert_eq!(find("b.png", &SourceLocation::default(), &[]), None);
+    }
+}
