@@ -534,7 +534,7 @@ await run(async (browser) => {
   await writer.getByRole("link", { name: /one\.png/ }).click();
   await writer.getByRole("complementary").getByText("Used in").waitFor();
   for (const name of ["Delete", "Replace", "Save"]) assert.equal(await writer.getByRole("button", { name, exact: true }).count(), 0, name);
-  assert.equal(await writer.getByLabel("File name").isEditable(), false);
+  assert.equal(await writer.getByLabel("File name", { exact: true }).isEditable(), false);
   await writer.goto(`${url}/console/${workspace}/pieces/${slow.id}`);
   await drop(writer, writer.locator(".ProseMirror").getByText("Slow."), [image("forbidden.png")]);
   await writer.getByText("Your role lacks the permission assets:write.").waitFor();

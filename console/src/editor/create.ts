@@ -1,6 +1,6 @@
 /** The editor: TipTap with Galley's schema, and the menu of blocks. */
 import { galleyExtensions, isImageAddress } from "@galley/tiptap";
-import { Editor, Extension, getSchema, type Range } from "@tiptap/core";
+import { Editor, Extension, getSchema, type Node, type Range } from "@tiptap/core";
 import { BubbleMenu } from "@tiptap/extension-bubble-menu";
 import { Placeholder } from "@tiptap/extensions";
 import { Node as DocumentNode } from "@tiptap/pm/model";
@@ -100,6 +100,14 @@ export function looksLikeMarkdown(text: string): boolean {
   return /^(#{1,6} |[-*+] |\d+[.)] |> |```|\|.+\|$)/m.test(text) || /\*\*[^*\n]+\*\*|\[[^\]\n]+\]\([^)\n]+\)/.test(text);
 }
 
+/** The extensions of the editor. An image without alternative text is decorative for screen readers. */
+const extensions = () =>
+  galleyExtensions().map((extension) =>
+    extension.name === "image"
+      ? (extension as Node).extend({ renderHTML: ({ HTMLAttributes }) => ["img", { ...HTMLAttributes, alt: (HTMLAttributes.alt as string | null) ?? "" }] })
+      : extension,
+  );
+
 const schema = getSchema(galleyExtensions());
 
 /** Returns a document with the attributes that the editor writes. */
@@ -152,7 +160,7 @@ export function createEditor(options: Options): Editor {
     // The style sheet has the rules, as the content security policy forbids others.
     injectCSS: false,
     extensions: [
-      ...galleyExtensions(),
+      ...extensions(),
       Placeholder.configure({ placeholder: t.writeHere }),
       blockMenu,
       Extension.create({ name: "uploads", addProseMirrorPlugins: () => [uploadsPlugin()] }),

@@ -13,18 +13,32 @@ export interface Failure {
   error: unknown;
 }
 
-/** Returns the function that replaces the addresses of an asset in a text. The host may be another one
- * meanwhile, and the name of the file as well; a rendition stays one. */
-export function replacer(before: Asset, after: Asset): (text: string) => string {
-  const key = keyOf(before.url) ?? "";
-  const address = new RegExp(`(?:https?://[^\\s"'<>()/]+(?:/[^\\s"'<>()/?#]+)*)?/a/${key}/[^\\s"'<>()?#\\\\]*(\\?[wf]=[^\\s"'<>()#\\\\]*)?`, "g");
-  return (text) => text.replace(address, (_, rendition: string | undefined) => after.url + (after.width === null ? "" : (rendition ?? "")));
+/** Replaces the addresses of an asset. The host may be another one meanwhile, and the name of the file as
+ * well; a rendition stays one. */
+export interface Replacer {
+  /** Replaces a complete address. */
+  address: (address: string) => string;
+  /** Replaces all addresses in a text. */
+  text: (text: string) => string;
+}
+
+export function replacer(before: Asset, after: Asset): Replacer {
+  const path = `/a/${keyOf(before.url) ?? ""}/`;
+  const next = (rendition: string | undefined) => after.url + (after.width === null ? "" : (rendition ?? ""));
+  const host = `(?:https?://[^\\s"'<>()/]+(?:/[^\\s"'<>()/?#]+)*)?`;
+  // Punctuation at the end belongs to the sentence.
+  const name = `(?:[^\\s"'<>()?#\\\\]*[^\\s"'<>()?#\\\\.,;:!])?`;
+  const pattern = new RegExp(`${host}${path}${name}(\\?[wf]=[\\w&=]+)?`, "g");
+  return {
+    address: (address) => (address.includes(path) ? next(/\?[wf]=[\w&=]+/.exec(address)?.[0]) : address),
+    text: (text) => text.replace(pattern, (_, rendition: string | undefined) => next(rendition)),
+  };
 }
 
 /** Returns a node with other addresses. The size of an image is that of the new one. */
-function replaceNode(node: ContentNode, replace: (text: string) => string, after: Asset): ContentNode {
+function replaceNode(node: ContentNode, replace: Replacer, after: Asset): ContentNode {
   const replaced = (attrs: Record<string, unknown>) =>
-    Object.fromEntries(Object.entries(attrs).map(([name, value]) => [name, (name === "src" || name === "href") && typeof value === "string" ? replace(value) : value]));
+    Object.fromEntries(Object.entries(attrs).map(([name, value]) => [name, (name === "src" || name === "href") && typeof value === "string" ? replace.address(value) : value]));
   const result = { ...node };
   if (node.attrs !== undefined) {
     const attrs = replaced(node.attrs);
@@ -38,12 +52,14 @@ function replaceNode(node: ContentNode, replace: (text: string) => string, after
 }
 
 /** Returns the fields of a piece that change. */
-export function changesOf(piece: Piece, replace: (text: string) => string, after: Asset): Record<string, unknown> {
+export function changesOf(piece: Piece, replace: Replacer, after: Asset): Record<string, unknown> {
   const changes: Record<string, unknown> = {};
-  for (const name of ["description", "coverUrl", "customData"] as const) {
-    const value = piece[name] as unknown;
-    if (typeof value === "string" && replace(value) !== value) changes[name] = replace(value);
-  }
+  const set = (name: string, before: unknown, replaced: (text: string) => string) => {
+    if (typeof before === "string" && replaced(before) !== before) changes[name] = replaced(before);
+  };
+  set("coverUrl", piece.coverUrl, replace.address);
+  set("description", piece.description, replace.text);
+  set("customData", piece.customData, replace.text);
   const isSized = changes.coverUrl !== undefined && /^\d+$/.test(piece.coverWidth ?? "");
   if (isSized) changes.coverWidth = after.width === null ? null : String(after.width);
   const content = piece.content as unknown as ContentNode | null;
