@@ -82,7 +82,7 @@ await run(async (browser) => {
   await dialog.getByRole("button", { name: "Insert" }).click();
   await page.keyboard.type("After the image");
   await page.locator(".ProseMirror img").click();
-  await page.getByRole("toolbar", { name: "Image" }).getByRole("button", { name: "Change" }).click();
+  await page.getByRole("toolbar", { name: "Image" }).getByRole("button", { name: "Replace" }).click();
   await dialog.getByLabel("Alternative text").fill("A boat");
   await accessible(page, "an image");
   await dialog.getByRole("button", { name: "Apply" }).click();

@@ -146,6 +146,11 @@ export class PieceDocument {
   #attempts = 0;
   #isClosed = false;
 
+  /** True after the last save: further edits would not reach the server. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** The part of a request that names the variant. */
   get #variantOnly(): { variant?: string } {
     return this.variant === null ? {} : { variant: this.variant };
