@@ -472,6 +472,7 @@ export const de: Texts = {
     tooLarge: (limit) => (limit === "" ? "Die Datei ist zu groß für diesen Server." : `Die Datei ist zu groß: Dieser Server nimmt bis zu ${limit} an.`),
     storageFull: (limit) =>
       `Der Speicher des Arbeitsbereichs ist voll${limit === "" ? "" : ` (${limit})`}. Löschen Sie Dateien, die nicht mehr gebraucht werden, oder bitten Sie den Betreiber um mehr.`,
+    unreadable: "Die Datei lässt sich nicht lesen. Ordner lassen sich nicht hochladen.",
     storeAway: "Der Dateispeicher antwortet nicht. Versuchen Sie es gleich noch einmal.",
     needsPermission: (permission) => `Ihrer Rolle fehlt die Berechtigung ${permission}. Ein Admin des Arbeitsbereichs kann sie geben.`,
     noImage: (name) => `${name} ist kein Bild, das Browser zeigen.`,

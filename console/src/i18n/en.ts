@@ -471,6 +471,7 @@ export const en = {
       limit === "" ? "The file is too large for this server." : `The file is too large: this server takes up to ${limit}.`,
     storageFull: (limit: string) =>
       `The storage of the workspace is full${limit === "" ? "" : ` (${limit})`}. Delete assets that are no longer used, or ask the operator for more.`,
+    unreadable: "The file can't be read. Folders can't be uploaded.",
     storeAway: "The storage of files does not respond. Try again in a moment.",
     needsPermission: (permission: string) => `Your role lacks the permission ${permission}. An Admin of the workspace can give it.`,
     noImage: (name: string) => `${name} is no image that browsers show.`,

@@ -125,7 +125,8 @@ export class Upload {
           failed(request.status >= 400 ? new ApiError(request.status, {}) : new TypeError("the response is not by Galley"));
         }
       };
-      request.onerror = unreachable;
+      // A folder can't be read, and a file may be gone meanwhile.
+      request.onerror = () => void this.file.slice(0, 1).arrayBuffer().then(unreachable, () => failed(new Error(t.assets.unreadable)));
       request.onabort = unreachable;
       request.onloadend = () => clearTimeout(timer);
       request.open("POST", `/assets?${query}`);
