@@ -306,7 +306,8 @@ await run(async (browser) => {
   await until(async () => (await texts.blocks()).filter((block) => block.type === "image").length, 0);
 
   // Another file is a link.
-  await page.keyboard.press("Control+End");
+  await clickEnd(page, "Start.");
+  await page.keyboard.press("Enter");
   await page.keyboard.type("/file");
   const [files] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("option", { name: "File" }).click()]);
   await files.setFiles({ name: "menu.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4\n%%EOF\n") });
