@@ -24,7 +24,7 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Change: Reviewer" }).waitFor();
   await accessibleAtBothWidths(page, "roles");
   const role = (await api("GET", "/roles/list")).find((one) => one.name === "Reviewer");
-  const reads = ["contentGroups:read", "tags:read", "variants:read", "workspaceMemberships:read", "workspace:read"];
+  const reads = ["contentGroups:read", "tags:read", "variants:read", "assets:read", "workspaceMemberships:read", "workspace:read"];
   assert.deepEqual(role.permissions, ["contentPieces:write", ...reads, "profile:write"]);
   await page.getByRole("button", { name: "Change: Reviewer" }).click();
   await dialog.getByLabel("Pieces").selectOption("nothing");

@@ -185,9 +185,10 @@ export function createEditor(options: Options): Editor {
     enableContentCheck: true,
     editorProps: {
       attributes: { dir: "auto", "aria-label": t.text, role: "textbox", "aria-multiline": "true", spellcheck: "true" },
-      handleDrop(view, event, _, isMoved) {
-        const dropped = [...(event.dataTransfer?.files ?? [])];
-        if (isMoved || dropped.length === 0) return false;
+      handleDrop(view, event) {
+        // Browsers offer an image that is dragged within the text as a file, too.
+        const dropped = view.dragging === null ? pastedFiles(event.dataTransfer, isImageAddress) : [];
+        if (dropped.length === 0) return false;
         const hasImages = dropped.some((file) => file.type.startsWith("image/"));
         options.onfiles(dropped, positionOfDrop(view, { left: event.clientX, top: event.clientY }, hasImages));
         return true;

@@ -197,8 +197,8 @@ function positionAfter(before: DocumentNode, after: DocumentNode): (pos: number)
   return (pos) => (pos <= start ? pos : pos >= endBefore ? pos + endAfter - endBefore : endAfter);
 }
 
-/** Returns the files of a paste that has no other content. A page or a document has its images by
- * address, and also as files. */
+/** Returns the files of a paste or a drop that has no other content. A page or a document has its images
+ * by address, and also as files. */
 export function pastedFiles(data: DataTransfer | null, isAddress: (src: string) => boolean): File[] {
   const all = [...(data?.files ?? [])];
   const html = data?.getData("text/html") ?? "";
