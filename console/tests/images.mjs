@@ -463,6 +463,11 @@ await run(async (browser) => {
   await pane.getByRole("button", { name: "Replace" }).click();
   const dialog = page.getByRole("dialog", { name: /^Replace/ });
   await accessible(page, "a replacement");
+  // An image is replaced by an image only.
+  const [wrong] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByText("Choose a file").click()]);
+  await wrong.setFiles({ name: "wrong.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4\n%%EOF\n") });
+  await dialog.getByText("wrong.pdf is no image that browsers show.").waitFor();
+  assert.equal((await second.stored()).coverUrl, harbour.url);
   const [replacing] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByText("Choose a file").click()]);
   const next = image("new-quay.png", 90, 45);
   await replacing.setFiles({ name: next.name, mimeType: next.type, buffer: next.bytes });

@@ -172,7 +172,8 @@ export function createEditor(options: Options): Editor {
       BubbleMenu.configure({
         pluginKey: "imageMenu",
         element: options.imageMenu,
-        shouldShow: ({ editor }) => editor.isEditable && editor.isActive("image"),
+        // Its field has the focus while the alternative text is edited.
+        shouldShow: ({ editor, view, element }) => editor.isEditable && editor.isActive("image") && (view.hasFocus() || element.contains(document.activeElement)),
       }).extend({ name: "imageMenu" }),
       BubbleMenu.configure({
         pluginKey: "tableMenu",
