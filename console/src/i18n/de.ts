@@ -464,6 +464,7 @@ export const de: Texts = {
     replacing: "Beiträge werden geändert:",
     replaced: (count) => (count === 1 ? "1 Text hat die neue Adresse." : `${count} Texte haben die neue Adresse.`),
     notReplaced: "Nicht geändert:",
+    changedMeanwhile: "Jemand anderes ändert ihn gerade. Versuchen Sie es noch einmal.",
     notReplaceable: "Die Adresse steht an einer Stelle, die sich hier nicht ändern lässt.",
     originalFirst: "Das Original ließ sich nicht ändern.",
     stillPublished: "Diese zeigen die alte Datei, bis sie wieder veröffentlicht sind:",

@@ -462,6 +462,7 @@ export const en = {
     replacing: "Changing the pieces:",
     replaced: (count: number) => (count === 1 ? "1 text has the new address." : `${count} texts have the new address.`),
     notReplaced: "Not changed:",
+    changedMeanwhile: "Another person is changing it. Try again.",
     notReplaceable: "The address is in a part that can't be changed here.",
     originalFirst: "The original could not be changed.",
     stillPublished: "These show the old file until they are published again:",

@@ -128,7 +128,8 @@ async function replaceIn(workspace: string, use: AssetUse, before: Asset, after:
       await received(client.PUT("/content-pieces", { body, headers } as never));
       return;
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 412 && attempt < ATTEMPTS)) throw error;
+      if (!(error instanceof ApiError && error.status === 412)) throw error;
+      if (attempt === ATTEMPTS) throw new Error(t.assets.changedMeanwhile);
     }
   }
 }
