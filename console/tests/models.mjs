@@ -24,7 +24,7 @@ await run(async (browser) => {
   await page.getByRole("button", { name: "Change: Reviewer" }).waitFor();
   await accessibleAtBothWidths(page, "roles");
   const role = (await api("GET", "/roles/list")).find((one) => one.name === "Reviewer");
-  const reads = ["contentGroups:read", "tags:read", "variants:read", "workspaceMemberships:read", "workspace:read"];
+  const reads = ["contentGroups:read", "tags:read", "variants:read", "assets:read", "workspaceMemberships:read", "workspace:read"];
   assert.deepEqual(role.permissions, ["contentPieces:write", ...reads, "profile:write"]);
   await page.getByRole("button", { name: "Change: Reviewer" }).click();
   await dialog.getByLabel("Pieces").selectOption("nothing");
@@ -82,7 +82,7 @@ await run(async (browser) => {
   await dialog.getByRole("button", { name: "Insert" }).click();
   await page.keyboard.type("After the image");
   await page.locator(".ProseMirror img").click();
-  await page.getByRole("toolbar", { name: "Image" }).getByRole("button", { name: "Change" }).click();
+  await page.getByRole("toolbar", { name: "Image" }).getByRole("button", { name: "Replace" }).click();
   await dialog.getByLabel("Alternative text").fill("A boat");
   await accessible(page, "an image");
   await dialog.getByRole("button", { name: "Apply" }).click();

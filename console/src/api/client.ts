@@ -4,6 +4,7 @@ import type { components, paths } from "../../generated/schema";
 
 export type Piece = components["schemas"]["ContentPiece"];
 export type Group = components["schemas"]["ContentGroup"];
+export type Asset = components["schemas"]["Asset"];
 
 /** The node of a document, as TipTap has it. */
 export interface ContentNode {

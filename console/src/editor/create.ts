@@ -1,6 +1,6 @@
 /** The editor: TipTap with Galley's schema, and the menu of blocks. */
-import { galleyExtensions } from "@galley/tiptap";
-import { Editor, Extension, getSchema, type Range } from "@tiptap/core";
+import { galleyExtensions, isImageAddress } from "@galley/tiptap";
+import { Editor, Extension, getSchema, type Node, type Range } from "@tiptap/core";
 import { BubbleMenu } from "@tiptap/extension-bubble-menu";
 import { Placeholder } from "@tiptap/extensions";
 import { Node as DocumentNode } from "@tiptap/pm/model";
@@ -8,6 +8,7 @@ import { TextSelection } from "@tiptap/pm/state";
 import { Suggestion } from "@tiptap/suggestion";
 import { client, type ContentNode, received } from "../api/client";
 import { t } from "../i18n";
+import { pastedFiles, positionOfDrop, uploadsPlugin } from "./uploads";
 
 export interface Block {
   name: string;
@@ -16,8 +17,8 @@ export interface Block {
   run: (editor: Editor, range: Range) => void;
 }
 
-/** The blocks of the menu; `ask` asks for the address of an image. */
-export function blocks(ask: (insert: (src: string, alt: string) => void) => void): Block[] {
+/** The blocks of the menu. An image and a file are asked for. */
+export function blocks(ask: { image: () => void; file: () => void }): Block[] {
   const at = (editor: Editor, range: Range) => editor.chain().focus().deleteRange(range);
   const b = t.blocks;
   return [
@@ -36,7 +37,15 @@ export function blocks(ask: (insert: (src: string, alt: string) => void) => void
       words: "image picture",
       run: (e, r) => {
         at(e, r).run();
-        ask((src, alt) => setImage(e, src, alt));
+        ask.image();
+      },
+    },
+    {
+      name: b.file,
+      words: "file attachment pdf audio video download",
+      run: (e, r) => {
+        at(e, r).run();
+        ask.file();
       },
     },
     { name: b.rule, words: "hr rule divider", run: (e, r) => at(e, r).setHorizontalRule().run() },
@@ -45,9 +54,9 @@ export function blocks(ask: (insert: (src: string, alt: string) => void) => void
 
 /** Inserts an image, or changes the selected one. The cursor is behind it then, as a selected image
  * would be replaced by the next key. */
-export function setImage(editor: Editor, src: string, alt: string): void {
+export function setImage(editor: Editor, image: { src: string; alt: string | null; width: number | null; height: number | null }): void {
   const chain = editor.chain().focus();
-  (editor.isActive("image") ? chain.updateAttributes("image", { src, alt }) : chain.setImage({ src, alt }))
+  (editor.isActive("image") ? chain.updateAttributes("image", image) : chain.insertContent({ type: "image", attrs: image }))
     .command(({ tr, state }) => {
       const after = tr.selection.to;
       if (tr.doc.nodeAt(after)?.isTextblock !== true) tr.insert(after, state.schema.nodes.paragraph!.create());
@@ -55,16 +64,6 @@ export function setImage(editor: Editor, src: string, alt: string): void {
       return true;
     })
     .run();
-}
-
-/** File name extensions, which a relative link may end with. */
-const FILE = /\.(html?|md|pdf|php|txt|png|jpe?g|gif|svg|webp|zip)$/i;
-
-/** Returns the address that a person means: `example.org` and mail addresses lack their scheme. */
-export function completeAddress(text: string): string {
-  const host = /^[\p{L}\p{N}-]+(\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(:\d+)?(?=$|[/?#])/u.exec(text)?.[0];
-  if (host !== undefined && !(host === text && FILE.test(text))) return `https://${text}`;
-  return /^[^\s@/:]+@[^\s@/:]+\.\p{L}{2,}$/u.test(text) ? `mailto:${text}` : text;
 }
 
 /** The state of the menu of blocks while it is open. */
@@ -88,6 +87,10 @@ interface Options {
   /** Returns true if the menu of blocks has used the key. */
   onmenukey: (event: KeyboardEvent) => boolean;
   onlink: () => void;
+  /** Files are dropped or pasted, for a position of the document. */
+  onfiles: (files: File[], pos: number) => void;
+  /** The key that goes from a selected image to its tools. */
+  onimagekey: () => boolean;
   /** Returns false if the key is for the menu of blocks. */
   onescape: () => boolean;
 }
@@ -96,6 +99,14 @@ interface Options {
 export function looksLikeMarkdown(text: string): boolean {
   return /^(#{1,6} |[-*+] |\d+[.)] |> |```|\|.+\|$)/m.test(text) || /\*\*[^*\n]+\*\*|\[[^\]\n]+\]\([^)\n]+\)/.test(text);
 }
+
+/** The extensions of the editor. An image without alternative text is decorative for screen readers. */
+const extensions = () =>
+  galleyExtensions().map((extension) =>
+    extension.name === "image"
+      ? (extension as Node).extend({ renderHTML: ({ HTMLAttributes }) => ["img", { ...HTMLAttributes, alt: (HTMLAttributes.alt as string | null) ?? "" }] })
+      : extension,
+  );
 
 const schema = getSchema(galleyExtensions());
 
@@ -136,6 +147,7 @@ export function createEditor(options: Options): Editor {
         },
         // By default, the key selects the block around the cursor.
         Escape: () => options.onescape(),
+        Tab: () => options.onimagekey(),
         // The key of the details, which would also raise the text.
         "Mod-.": () => true,
       };
@@ -148,9 +160,10 @@ export function createEditor(options: Options): Editor {
     // The style sheet has the rules, as the content security policy forbids others.
     injectCSS: false,
     extensions: [
-      ...galleyExtensions(),
+      ...extensions(),
       Placeholder.configure({ placeholder: t.writeHere }),
       blockMenu,
+      Extension.create({ name: "uploads", addProseMirrorPlugins: () => [uploadsPlugin()] }),
       BubbleMenu.configure({
         pluginKey: "selectionMenu",
         element: options.selectionMenu,
@@ -159,7 +172,8 @@ export function createEditor(options: Options): Editor {
       BubbleMenu.configure({
         pluginKey: "imageMenu",
         element: options.imageMenu,
-        shouldShow: ({ editor }) => editor.isEditable && editor.isActive("image"),
+        // Its field has the focus while the alternative text is edited.
+        shouldShow: ({ editor, view, element }) => editor.isEditable && editor.isActive("image") && (view.hasFocus() || element.contains(document.activeElement)),
       }).extend({ name: "imageMenu" }),
       BubbleMenu.configure({
         pluginKey: "tableMenu",
@@ -172,8 +186,22 @@ export function createEditor(options: Options): Editor {
     enableContentCheck: true,
     editorProps: {
       attributes: { dir: "auto", "aria-label": t.text, role: "textbox", "aria-multiline": "true", spellcheck: "true" },
-      handlePaste(_, event) {
+      handleDrop(view, event) {
+        // Browsers offer an image that is dragged within the text as a file, too.
+        const dropped = view.dragging === null ? pastedFiles(event.dataTransfer, isImageAddress) : [];
+        if (dropped.length === 0) return false;
+        const hasImages = dropped.some((file) => file.type.startsWith("image/"));
+        options.onfiles(dropped, positionOfDrop(view, { left: event.clientX, top: event.clientY }, hasImages));
+        return true;
+      },
+      handlePaste(view, event) {
         const data = event.clipboardData;
+        const pasted = pastedFiles(data, isImageAddress);
+        if (pasted.length > 0) {
+          options.onloss([]);
+          options.onfiles(pasted, view.state.selection.from);
+          return true;
+        }
         const text = data?.getData("text/plain") ?? "";
         const html = data?.getData("text/html") ?? "";
         options.onloss([]);

@@ -30,3 +30,8 @@ export function shortTime(time: string): string {
 export function exactTime(time: string): string {
   return exact.format(new Date(time));
 }
+
+/** Returns a number with at most this many digits behind the decimal mark. */
+export function numberText(value: number, digits: number): string {
+  return new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(value);
+}

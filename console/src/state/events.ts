@@ -9,6 +9,8 @@ const RECONNECT = 10_000;
 
 /** The reads that each type of event outdates. */
 const OUTDATED: Record<string, string[]> = {
+  assetAdded: ["assets"],
+  assetRemoved: ["assets"],
   contentPieceAdded: ["pieces"],
   contentPieceUpdated: ["pieces"],
   contentPieceRemoved: ["pieces", "trash"],

@@ -15,6 +15,7 @@ export interface Fields {
   members: string[];
   coverUrl: string | null;
   coverAlt: string | null;
+  coverWidth: string | null;
   canonicalLink: string | null;
   /** JSON, as the server stores it. */
   customData: string | null;
@@ -23,7 +24,7 @@ export interface Fields {
 
 export type FieldName = keyof Fields;
 
-const NAMES: FieldName[] = ["title", "slug", "date", "description", "tags", "members", "coverUrl", "coverAlt", "canonicalLink", "customData", "content"];
+const NAMES: FieldName[] = ["title", "slug", "date", "description", "tags", "members", "coverUrl", "coverAlt", "coverWidth", "canonicalLink", "customData", "content"];
 
 /** `unsaved`: kept on this device, and sent soon. `rejected`: the server does not accept a value. */
 export type SaveState = "saved" | "unsaved" | "saving" | "offline" | "conflict" | "rejected" | "signedOut" | "gone" | "failed";
@@ -76,6 +77,7 @@ export function fieldsOf(piece: Piece): Fields {
     members: ids(piece.members),
     coverUrl: piece.coverUrl ?? null,
     coverAlt: piece.coverAlt ?? null,
+    coverWidth: piece.coverWidth ?? null,
     canonicalLink: piece.canonicalLink ?? null,
     customData: (piece.customData as unknown as string | null) ?? null,
     content: piece.content as unknown as ContentNode,
@@ -143,6 +145,11 @@ export class PieceDocument {
   #queue: Promise<unknown> = Promise.resolve();
   #attempts = 0;
   #isClosed = false;
+
+  /** True after the last save: further edits would not reach the server. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
 
   /** The part of a request that names the variant. */
   get #variantOnly(): { variant?: string } {

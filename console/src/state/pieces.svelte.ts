@@ -8,27 +8,27 @@ const CONCURRENCY = 4;
 /** The limit of attempts while others change the same piece. */
 const ATTEMPTS = 4;
 
-/** One operation on many pieces: its progress, and the pieces on which it failed. */
-export class Batch {
+/** One operation on many resources: its progress, and the resources on which it failed. */
+export class Batch<T = Piece> {
   isRunning = $state(false);
   done = $state(0);
   total = $state(0);
-  failures = $state.raw<{ piece: Piece; error: unknown }[]>([]);
+  failures = $state.raw<{ item: T; error: unknown }[]>([]);
 
-  /** Runs an operation on each piece. Returns true if all have succeeded. */
-  async run(pieces: Piece[], operation: (piece: Piece) => Promise<unknown>): Promise<boolean> {
+  /** Runs an operation on each of them. Returns true if all have succeeded. */
+  async run(items: readonly T[], operation: (item: T) => Promise<unknown>): Promise<boolean> {
     if (this.isRunning) return false;
     this.isRunning = true;
     this.done = 0;
-    this.total = pieces.length;
+    this.total = items.length;
     this.failures = [];
-    const waiting = [...pieces];
+    const waiting = [...items];
     const worker = async () => {
-      for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
+      for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
         try {
-          await operation(piece);
+          await operation(item);
         } catch (error) {
-          this.failures = [...this.failures, { piece, error }];
+          this.failures = [...this.failures, { item, error }];
         }
         this.done += 1;
       }

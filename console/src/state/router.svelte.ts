@@ -1,15 +1,15 @@
 /** The address of the page, and navigation without loading another one. */
 
 /** The pages besides lists and pieces. */
-export const PAGES = ["members", "roles", "tags", "variants", "webhooks", "tokens", "activity", "import", "trash", "settings", "account"] as const;
+export const PAGES = ["members", "roles", "tags", "variants", "assets", "webhooks", "tokens", "activity", "import", "trash", "settings", "account"] as const;
 
 /** The parameters that a list keeps while a piece is open beside it. */
 const LIST_PARAMETERS = ["view", "sort", "subtree", "tag", "member", "missing", "state"];
 
 export type PageName = (typeof PAGES)[number];
 
-/** The parts of `/console/<workspace>/groups/<id>`, `/console/<workspace>/pieces/<id>` and
- * `/console/<workspace>/<page>`. */
+/** The parts of `/console/<workspace>/groups/<id>`, `/console/<workspace>/pieces/<id>`,
+ * `/console/<workspace>/<page>` and `/console/<workspace>/assets/<id>`. */
 export interface Route {
   workspace: string | null;
   view: "list" | "piece" | "page" | "unknown";
@@ -17,19 +17,22 @@ export interface Route {
   /** The group whose pieces are listed; null for all pieces. */
   group: string | null;
   piece: string | null;
+  /** The asset whose details are shown. */
+  asset: string | null;
   query: URLSearchParams;
 }
 
 function parse(url: URL): Route {
   const [, root, workspace = null, kind, id, ...rest] = url.pathname.split("/");
   const query = url.searchParams;
-  const listed = { workspace, group: query.get("group"), piece: null, page: null, query };
+  const listed = { workspace, group: query.get("group"), piece: null, page: null, asset: null, query };
   if (root === "" && workspace === null) return { ...listed, view: "list" };
   if (root !== "console" || rest.length > 0) return { ...listed, view: "unknown" };
   if (workspace === "" || workspace === null) return { ...listed, workspace: null, view: "list" };
   if (kind === undefined || kind === "") return { ...listed, group: null, view: "list" };
   if (kind === "groups" && id) return { ...listed, group: id, view: "list" };
   if (kind === "pieces" && id) return { ...listed, piece: id, view: "piece" };
+  if (kind === "assets" && id) return { ...listed, page: "assets", asset: id, view: "page" };
   const page = PAGES.find((name) => name === kind && id === undefined);
   if (page !== undefined) return { ...listed, page, view: "page" };
   return { ...listed, view: "unknown" };

@@ -104,6 +104,11 @@ fn lists_are_filtered_sorted_and_changed_as_a_whole() {
 }
 
 #[test]
+fn images_and_files_are_uploaded_described_replaced_and_deleted() {
+    run_script_on_sqlite("images.mjs", 1);
+}
+
+#[test]
 fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed() {
     run_script_on_sqlite("models.mjs", 2);
 }
