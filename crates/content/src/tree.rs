@@ -100,8 +100,8 @@ impl Tree {
 }
 
 impl Tree {
-    /// Replaces the URLs of links and images by those that `replace` returns. An unsafe URL replaces
-    /// none.
+    /// Replaces the URLs of links and images by those that `replace` returns. Unsafe ones are
+    /// ignored.
     pub fn replace_addresses(&mut self, mut replace: impl FnMut(Address<'_>) -> Option<String>) {
         for link in &mut self.links {
             let replaced = replace(Address::Link(&link.href)).filter(|href| is_safe_href(href));

@@ -253,7 +253,11 @@ mod tests {
         assert_eq!(page.tags, ["x", "y z"]);
         assert_eq!(page.canonical.as_deref(), Some("https://example.org/a"));
         let document = page
-            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
+            .into_document(
+                crate::raw::ContentForm::Json,
+                galley_domain::Timestamp::from_ms(0),
+                None,
+            )
             .unwrap();
         assert_eq!(document.date.unwrap().to_string(), "2024-05-06T10:00:00.000Z");
         assert!(document.content.contains("\"Text <i> \""), "{}", document.content);
@@ -264,13 +268,21 @@ mod tests {
         };
         assert_eq!(assumed(&document), ["the <article> as the text"]);
         let fragment = raw("b.htm", "<p>Just <i>this</i>")
-            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
+            .into_document(
+                crate::raw::ContentForm::Json,
+                galley_domain::Timestamp::from_ms(0),
+                None,
+            )
             .unwrap();
         assert!(
             fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the path"]
         );
         let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
-            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
+            .into_document(
+                crate::raw::ContentForm::Json,
+                galley_domain::Timestamp::from_ms(0),
+                None,
+            )
             .unwrap();
         assert!(
             whole.content.contains("One") && !whole.content.contains("\"x\""),

@@ -25,6 +25,7 @@ mod publication;
 mod raw;
 mod read;
 mod report;
+mod root_cause;
 mod run;
 mod server;
 mod sources;

@@ -333,8 +333,11 @@ mod tests {
 
     fn try_read(name: &str, text: &str) -> Result<Document, String> {
         let parts = front_matter::split(text).unwrap();
-        raw(name, parts.fields, parts.body)
-            .into_document(crate::raw::ContentForm::Json, galley_domain::Timestamp::from_ms(0))
+        raw(name, parts.fields, parts.body).into_document(
+            crate::raw::ContentForm::Json,
+            galley_domain::Timestamp::from_ms(0),
+            None,
+        )
     }
 
     fn read(name: &str, text: &str) -> Document {

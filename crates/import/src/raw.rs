@@ -220,8 +220,8 @@ impl RawPiece {
         })
     }
 
-    /// Stores the files at the addresses of the piece, and replaces the addresses. Returns the hashes
-    /// of the files.
+    /// Stores the files at the addresses of the piece, and replaces the addresses. Returns the
+    /// hashes of the files.
     fn bring_files(
         &mut self,
         tree: &mut Tree,

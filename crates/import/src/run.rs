@@ -53,7 +53,7 @@ pub struct ImportOptions {
 #[derive(Debug)]
 pub enum ImportPlace {
     /// A database.
-    Database(DatabaseDestination),
+    Database(Box<DatabaseDestination>),
     /// A server in front of one.
     Server(ServerDestination),
 }
@@ -64,7 +64,7 @@ impl ImportPlace {
     pub fn server_assets(&self, group: ContentGroupId) -> Option<AssetImporter> {
         match self {
             Self::Database(_) => None,
-            Self::Server(place) => Some(AssetImporter::into_server(place, group)),
+            Self::Server(place) => Some(place.assets(group)),
         }
     }
 
@@ -108,7 +108,7 @@ pub async fn run(
 ) -> anyhow::Result<(Report, anyhow::Result<()>)> {
     match place {
         ImportPlace::Database(place) => {
-            Box::pin(import_into(place, options, found, on_progress)).await
+            Box::pin(import_into(*place, options, found, on_progress)).await
         }
         ImportPlace::Server(place) => {
             Box::pin(import_into(place, options, found, on_progress)).await

@@ -90,9 +90,9 @@ pub async fn check_file(
 /// The files of a store that no row names.
 #[derive(Debug, Default)]
 pub struct UnknownFiles {
-    /// Those of the database's workspaces.
+    /// The files of the database's workspaces.
     pub orphans: Vec<FileName>,
-    /// The number of those of other workspaces, perhaps of another installation.
+    /// The number of files of other workspaces, perhaps of another installation.
     pub foreign: u64,
 }
 

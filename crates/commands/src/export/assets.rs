@@ -6,6 +6,7 @@ use galley_application::Error;
 use galley_assets::FileName;
 use galley_content::{Address, Tree};
 use galley_domain::asset::{Asset, AssetFile, referenced_keys};
+use galley_domain::text::WebReference;
 use galley_domain::{AssetKey, WorkspaceId};
 use galley_storage::content_pieces::PieceInView;
 use galley_storage::{Snapshot, Tx, assets};
@@ -49,7 +50,7 @@ impl ExportedAssets {
         pieces: &[PieceInView],
     ) -> Result<(), Error> {
         for (piece, content) in pieces {
-            let cover = piece.fields.cover_url.as_ref().map(|cover| cover.as_str());
+            let cover = piece.fields.cover_url.as_ref().map(WebReference::as_str);
             for text in [content.as_deref(), cover].into_iter().flatten() {
                 for key in referenced_keys(text) {
                     if !self.names.contains_key(&key) {

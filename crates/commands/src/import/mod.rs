@@ -82,7 +82,7 @@ pub(crate) async fn run(
             let files =
                 AssetDestination::new(database.clone(), environment.clone(), scope.clone(), files);
             let place = DatabaseDestination::new(database.clone(), environment, scope, is_served);
-            let place = ImportPlace::Database(place);
+            let place = ImportPlace::Database(Box::new(place));
             let mut options = options_of(place.find_group(wanted).await?);
             let assets = AssetImporter::into_database(files, options.group);
             options.assets = completed(assets, settings, arguments, own)?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use galley_storage::DatabaseUrl;
 use galley_testing::{TestStore, on_both_engines};
@@ -253,7 +254,7 @@ async fn assets_are_listed_checked_moved_and_pruned_by_commands(store: TestStore
         "{printed}"
     );
     assert!(orphan.exists(), "it is younger than a day: {printed}");
-    let day = std::time::SystemTime::now() - std::time::Duration::from_hours(25);
+    let day = orphan.metadata().unwrap().modified().unwrap() - Duration::from_hours(25);
     std::fs::File::open(&orphan).unwrap().set_modified(day).unwrap();
     std::fs::File::open(&foreign).unwrap().set_modified(day).unwrap();
     let printed = run_well(&store, &["assets", "check"]);

@@ -25,6 +25,8 @@ use tokio::time::timeout;
 use tower_service::Service;
 use url::{Host, Url};
 
+use crate::root_cause::root_cause;
+
 /// The timeout of a response, and of a pause in its body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -94,7 +96,7 @@ impl Fetcher {
             .map_err(|error| error.to_string())?;
         let response = timeout(TIMEOUT, self.client.request(request)).await;
         let response = response.map_err(|_| "timed out")?;
-        response.map_err(|error| crate::server::root_cause(&error))
+        response.map_err(|error| root_cause(&error))
     }
 }
 
@@ -108,7 +110,7 @@ async fn save(response: Response<Incoming>) -> Result<NamedTempFile, String> {
     loop {
         let frame = timeout(TIMEOUT, body.frame()).await.map_err(|_| "timed out")?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| crate::server::root_cause(&error))?;
+        let frame = frame.map_err(|error| root_cause(&error))?;
         let Ok(bytes) = frame.into_data() else { continue };
         size += bytes.len() as u64;
         if size > ASSET_SIZE {

@@ -25,11 +25,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-use crate::server::ServerDestination;
 use fetch::Fetcher;
 pub(crate) use search::SourceLocation;
-pub(crate) use storage::ServerAssets;
-use storage::{AssetStorage, DatabaseAssets, StoredAsset};
+use storage::DatabaseAssets;
+pub(crate) use storage::{AssetStorage, StoredAsset, is_asset_below};
 
 /// A check of a path, such as that of a file of the database.
 pub type PathCheck = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
@@ -114,12 +113,8 @@ impl AssetImporter {
         Self::new(Arc::new(DatabaseAssets { destination, group }))
     }
 
-    /// Creates an importer into a server.
-    pub fn into_server(destination: &ServerDestination, group: ContentGroupId) -> Self {
-        Self::new(Arc::new(destination.assets(group)))
-    }
-
-    fn new(storage: Arc<dyn AssetStorage>) -> Self {
+    /// Creates an importer into this storage.
+    pub(crate) fn new(storage: Arc<dyn AssetStorage>) -> Self {
         Self {
             storage,
             folders: Vec::new(),
@@ -216,15 +211,15 @@ impl AssetImporter {
     }
 
     fn store(&self, source: &FileSource, kind: AddressKind) -> Result<Resolved, String> {
-        let fetched;
+        let download;
         let (path, name) = match (source, &self.fetcher) {
             (FileSource::Path(path), _) if (self.is_own)(path) => return Ok(Resolved::Kept),
             (FileSource::Path(path), _) => {
                 (&**path, path.file_name().unwrap_or_default().to_string_lossy().into_owned())
             }
             (FileSource::Url(url), Some(fetcher)) => {
-                fetched = self.runtime.block_on(fetcher.fetch(url))?;
-                (fetched.path(), fetch::filename(url))
+                download = self.runtime.block_on(fetcher.fetch(url))?;
+                (download.path(), fetch::filename(url))
             }
             (FileSource::Url(_), None) => return Ok(Resolved::Kept),
         };

@@ -1,21 +1,15 @@
-//! The storage of imported assets: a database with its store, or a server.
+//! The storage of imported assets. That of a server is in `server`.
 
 use std::fmt::Debug;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use galley_api_types::asset::AssetBody;
 use galley_application::operations::asset_import::{AssetDestination, file_chunks};
 use galley_application::operations::assets::NewAsset;
 use galley_domain::ContentGroupId;
-use galley_domain::asset::{self, Asset, AssetFilename, FileHash};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
-
-use crate::destination::WriteFailure;
-use crate::server::ApiClient;
+use galley_domain::asset::{self, Asset, AssetFilename};
 
 /// A stored asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,77 +93,7 @@ impl AssetStorage for DatabaseAssets {
 }
 
 /// Returns true for the address of an asset below a URL.
-fn is_asset_below(base_url: &str, address: &str) -> bool {
+pub(crate) fn is_asset_below(base_url: &str, address: &str) -> bool {
     let path = address.strip_prefix(base_url).filter(|_| !base_url.is_empty());
     path.is_some_and(|path| !asset::referenced_keys(path).is_empty())
-}
-
-/// The assets of a server.
-#[derive(Debug)]
-pub(crate) struct ServerAssets {
-    pub(crate) api: Arc<ApiClient>,
-    /// The group of new assets.
-    pub(crate) group: ContentGroupId,
-}
-
-#[derive(Debug, Deserialize)]
-struct RemoteAsset {
-    url: String,
-    filename: String,
-    width: Option<i64>,
-}
-
-impl From<RemoteAsset> for StoredAsset {
-    fn from(asset: RemoteAsset) -> Self {
-        Self { address: asset.url, width: asset.width }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct RemoteId {
-    id: String,
-}
-
-fn message(failure: WriteFailure) -> String {
-    match failure {
-        WriteFailure::Rejected(message) => message,
-        WriteFailure::Conflict => "the server rejected it".to_owned(),
-        WriteFailure::Failed(error) => format!("{error:#}"),
-    }
-}
-
-impl AssetStorage for ServerAssets {
-    fn is_own_address(&self, address: &str) -> bool {
-        is_asset_below(self.api.base(), address)
-    }
-
-    fn find<'a>(
-        &'a self,
-        sha256: [u8; 32],
-        filename: &'a AssetFilename,
-    ) -> BoxFuture<'a, Result<Option<StoredAsset>, String>> {
-        Box::pin(async move {
-            let path = format!("/assets/list?hash={}&perPage=1000", FileHash(sha256));
-            let mut found: Vec<RemoteAsset> = self.api.get(&path).await.map_err(message)?;
-            let named = found.iter().position(|asset| asset.filename == filename.as_str());
-            let place = named.unwrap_or(0);
-            Ok((place < found.len()).then(|| found.swap_remove(place).into()))
-        })
-    }
-
-    fn store<'a>(
-        &'a self,
-        filename: &'a AssetFilename,
-        path: &'a Path,
-    ) -> BoxFuture<'a, Result<StoredAsset, String>> {
-        Box::pin(async move {
-            let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-            let name = utf8_percent_encode(filename.as_str(), NON_ALPHANUMERIC);
-            let path = format!("/assets?filename={name}&contentGroupId={}", self.group);
-            let created: RemoteId = self.api.upload(&path, bytes.into()).await.map_err(message)?;
-            let path = format!("/assets?id={}", created.id);
-            let asset: RemoteAsset = self.api.get(&path).await.map_err(message)?;
-            Ok(asset.into())
-        })
-    }
 }

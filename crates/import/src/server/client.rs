@@ -23,6 +23,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::destination::WriteFailure;
+use crate::root_cause::root_cause;
 
 /// The number of concurrent requests.
 pub(crate) const CONCURRENCY: usize = 4;
@@ -356,12 +357,6 @@ impl ApiClient {
             }
         }
     }
-}
-
-/// Returns the message of an error's root cause.
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn failure(failure: RequestFailure) -> WriteFailure {

@@ -1,5 +1,6 @@
 //! Writes pieces through a running server, by its public API.
 
+mod assets;
 mod client;
 mod responses;
 
@@ -18,7 +19,7 @@ use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::assets::ServerAssets;
+use crate::assets::AssetImporter;
 use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
@@ -26,8 +27,8 @@ use crate::destination::{
 use crate::group_path;
 use crate::publication::{PiecePublication, PublicationChange};
 use crate::raw::ContentForm;
-use client::CONCURRENCY;
-pub(crate) use client::{ApiClient, root_cause};
+use assets::ServerAssets;
+use client::{ApiClient, CONCURRENCY};
 use responses::{
     CreatedBatch, CreatedResource, RemoteGroup, RemoteKnownPiece, RemoteMember, RemotePiece,
     RemotePublication, RemoteSource, RemoteTag, RemoteVariant,
@@ -50,9 +51,9 @@ impl ServerDestination {
         Ok(Self { api: Arc::new(ApiClient::new(url, token)?), tags: None })
     }
 
-    /// Returns the assets behind the URL.
-    pub(crate) fn assets(&self, group: ContentGroupId) -> ServerAssets {
-        ServerAssets { api: Arc::clone(&self.api), group }
+    /// Returns the importer of files.
+    pub(crate) fn assets(&self, group: ContentGroupId) -> AssetImporter {
+        AssetImporter::new(Arc::new(ServerAssets { api: Arc::clone(&self.api), group }))
     }
 
     /// Creates the missing tags of the labels.

@@ -58,7 +58,7 @@ async fn addresses(program: &Program) -> BTreeSet<String> {
 
 /// Returns the bytes at the address of an asset, served by any server of its database.
 async fn fetch(program: &Program, address: &str) -> Vec<u8> {
-    let path = address.find("/a/").map(|at| &address[at..]).unwrap_or_else(|| panic!("{address}"));
+    let path = address.find("/a/").map_or_else(|| panic!("{address}"), |at| &address[at..]);
     let path = path.split('#').next().unwrap();
     let response = program.client.get(format!("{}{path}", program.url)).send().await.unwrap();
     assert_eq!(response.status(), 200, "{address}");
@@ -188,8 +188,9 @@ async fn upload(program: &Program, name: &str, bytes: Vec<u8>) -> String {
 }
 
 fn wordpress(images: &[&str]) -> String {
-    let images: String =
+    let images: Vec<_> =
         images.iter().map(|image| format!("<p><img src=\"{image}\"></p>")).collect();
+    let images = images.concat();
     format!(
         "<?xml version=\"1.0\"?><rss xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
          xmlns:wp=\"http://wordpress.org/export/1.2/\"><channel><title>Diary</title>\
