@@ -101,6 +101,25 @@ impl fmt::Debug for BucketCredentials {
 pub struct InvalidLocation(String);
 
 impl StoreLocation {
+    /// Returns true if both have the same files, by different names perhaps. An existing folder is
+    /// resolved.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder(one), Self::Folder(two)) => {
+                let resolved =
+                    |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+                resolved(one) == resolved(two)
+            }
+            (Self::Bucket(one), Self::Bucket(two)) => {
+                (&one.bucket, &one.prefix) == (&two.bucket, &two.prefix)
+                    && (one.endpoint == two.endpoint
+                        || one.endpoint.is_none()
+                        || two.endpoint.is_none())
+            }
+            _ => false,
+        }
+    }
+
     /// Parses a folder's path, or `s3://bucket/prefix` with the optional parameters `endpoint` and
     /// `region`.
     pub fn parse(
@@ -401,6 +420,16 @@ impl FileWriter {
     pub async fn finish(mut self) -> Result<WrittenFile, StoreError> {
         self.writer.shutdown().await?;
         Ok(WrittenFile { size: self.size, sha256: self.hash.finalize().into(), head: self.head })
+    }
+
+    /// Completes the file if its bytes have this SHA-256. Otherwise removes them and returns
+    /// false.
+    pub async fn finish_if(self, sha256: &[u8; 32]) -> Result<bool, StoreError> {
+        if self.hash.clone().finalize()[..] != sha256[..] {
+            self.abort().await;
+            return Ok(false);
+        }
+        self.finish().await.map(|_| true)
     }
 
     /// Removes the parts that were written.

@@ -64,11 +64,11 @@ async fn run_on(
         }
         AssetsCommand::Copy { to } => {
             let (from, to) = (settings.asset_store()?, settings.asset_store_at(to)?);
-            if from == to {
+            let (files, target) = (open_asset_store(&from)?, open_asset_store(&to)?);
+            if from.is_same(&to) {
                 bail!("--to is the store of the settings itself: {to}");
             }
-            let from = open_asset_store(&from)?;
-            let copied = copy(database, &from, &open_asset_store(&to)?).await?;
+            let copied = copy(FilePages::new(database), &files, &target).await?;
             if copied.is_success() {
                 say!("Set asset-store-url to {to} and restart the server.");
                 say!("Then copy once more, for uploads that have arrived meanwhile.");
@@ -186,12 +186,12 @@ fn removed(is_removed: bool) -> &'static str {
 
 /// Copies all files that the target does not have yet.
 pub(crate) async fn copy(
-    database: &Database,
+    mut pages: FilePages<'_>,
     from: &AssetStore,
     to: &AssetStore,
 ) -> anyhow::Result<FileReport> {
     let bar = progress::bar("files", 0);
-    let (mut report, mut pages) = (FileReport::default(), FilePages::new(database));
+    let mut report = FileReport::default();
     let mut existing = 0_u64;
     loop {
         let page = pages.next().await?;
@@ -207,11 +207,9 @@ pub(crate) async fn copy(
             }
             let problem = match maintenance::check_file(from, &name, &file, false).await? {
                 Some(FileDefect::Missing) => Some("is missing in the store"),
-                _ if maintenance::copy_file(from, &name, &file, to.writer(&name)).await? => None,
-                _ => {
-                    to.delete(&name).await?;
-                    Some("has another SHA-256 than its row, and was not copied")
-                }
+                Some(_) => Some("has another size in the store, and was not copied"),
+                None if maintenance::copy_file(from, &name, &file, to.writer(&name)).await? => None,
+                None => Some("has another SHA-256 than its row, and was not copied"),
             };
             match problem {
                 Some(problem) => report.problems.push(format!("{name}: {problem}")),

@@ -1,5 +1,7 @@
-//! A backup with the files of assets: a tar archive of the database's backup, which comes first,
-//! and of the files. Without files, a backup is the database's backup itself.
+//! A backup with the files of assets: a tar archive of the files, and then of the database's
+//! backup. Without files, a backup is the database's backup itself.
+//!
+//! The database comes last, without the assets that were deleted while their files were archived.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -7,10 +9,10 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use galley_application::operations::asset_maintenance::FilePages;
 use galley_assets::{AssetStore, FileName, HashingReader, StoreError};
-use galley_domain::AssetFileId;
-use galley_domain::WorkspaceId;
 use galley_domain::asset::AssetFile;
 use galley_storage::{Database, Snapshot, StagedFile, Tx, assets, remove_asset_file};
 use indicatif::ProgressBar;
@@ -27,9 +29,6 @@ const DATABASE: &str = "galley.db";
 /// The folder of the files in an archive.
 const FILES: &str = "assets/";
 
-/// The rows of one read.
-const PAGE: i64 = 500;
-
 /// The bytes that are copied at a time.
 const CHUNK_SIZE: usize = 256 * 1024;
 
@@ -44,39 +43,20 @@ pub(crate) fn is_archive(path: &Path) -> io::Result<bool> {
     Ok(start.get(at..) == Some(signature))
 }
 
-/// The files of the assets in a backup of a database, by workspace and id.
-struct ArchivedFiles {
-    snapshot: Snapshot,
-    after: Option<(WorkspaceId, AssetFileId)>,
+/// Returns the files of the assets in a backup of a database.
+fn files_in(database: &Path) -> anyhow::Result<FilePages<'static>> {
+    Ok(FilePages::of_snapshot(Snapshot::of_file(database)?))
 }
 
-impl ArchivedFiles {
-    fn of(database: &Path) -> anyhow::Result<Self> {
-        Ok(Self { snapshot: Snapshot::of_file(database)?, after: None })
-    }
-
-    /// Returns the next files, or none after the last ones.
-    async fn next(&mut self) -> anyhow::Result<Vec<(WorkspaceId, AssetFile)>> {
-        let after = self.after;
-        let read = async move |tx: &Tx<'_>| assets::list_files(tx, after, PAGE).await;
-        let found: Vec<_> =
-            self.snapshot.read::<_, galley_storage::Error, _>("assets.files", read).await?;
-        self.after = found.last().map(|(workspace, file)| (*workspace, file.id)).or(after);
-        Ok(found)
-    }
-
-    /// Returns the number of files and their bytes.
-    async fn totals(database: &Path) -> anyhow::Result<(u64, u64)> {
-        let mut files = Self::of(database)?;
-        let (mut count, mut bytes) = (0, 0);
-        loop {
-            let page = files.next().await?;
-            if page.is_empty() {
-                return Ok((count, bytes));
-            }
-            count += page.len() as u64;
-            bytes += page.iter().map(|(_, file)| size_of(file)).sum::<u64>();
+/// Returns the bytes of all files of assets in a backup of a database.
+async fn bytes_in(database: &Path) -> anyhow::Result<u64> {
+    let (mut files, mut bytes) = (files_in(database)?, 0);
+    loop {
+        let page = files.next().await?;
+        if page.is_empty() {
+            return Ok(bytes);
         }
+        bytes += page.iter().map(|(_, file)| size_of(file)).sum::<u64>();
     }
 }
 
@@ -95,10 +75,10 @@ pub(crate) struct ArchiveReport {
 
 /// Returns true if a backup of a database names files of assets.
 pub(crate) async fn names_files(backup: &Path) -> anyhow::Result<bool> {
-    Ok(!ArchivedFiles::of(backup)?.next().await?.is_empty())
+    Ok(!files_in(backup)?.next().await?.is_empty())
 }
 
-/// Writes an archive of the backup of a database and the files of its assets, and publishes it.
+/// Writes an archive of the files of assets and the backup of their database, and publishes it.
 pub(crate) async fn write(
     database: &Database,
     store: &AssetStore,
@@ -106,32 +86,56 @@ pub(crate) async fn write(
     mut to: StagedFile,
 ) -> anyhow::Result<ArchiveReport> {
     let (mut report, mut gone) = (ArchiveReport::default(), Vec::new());
-    let mut files = ArchivedFiles::of(backup)?;
+    let bar = progress::bytes_bar(bytes_in(backup).await?);
+    let target = BufWriter::with_capacity(CHUNK_SIZE, File::options().write(true).open(to.path())?);
+    let mut archive = tar::Builder::new(target);
+    let mut files = files_in(backup)?;
     loop {
         let page = files.next().await?;
         if page.is_empty() {
             break;
         }
-        for (workspace, file) in page {
-            let name = FileName::original(workspace, file.id);
-            if !matches!(store.size(&name).await, Err(StoreError::NotFound)) {
-                continue;
+        for (name, file) in page {
+            match stored_bytes(store, &name, &file).await? {
+                Ok(bytes) => archive = append(archive, bytes, &name, &file, &mut report).await?,
+                Err(_) if is_deleted(database, &name).await? => gone.push(name),
+                Err(problem) => report.problems.push(format!("{name}: {problem}")),
             }
-            // A deletion since the backup of the database has removed the file.
-            if is_deleted(database, &name).await? {
-                gone.push(name);
-            } else {
-                report.problems.push(format!("{name}: is missing in the store"));
-            }
+            bar.inc(size_of(&file));
         }
     }
     drop(files);
     for name in gone {
         remove_asset_file(backup, name.workspace, name.file)?;
     }
-    append_all(store, backup, to.path(), &mut report).await?;
+    let backup = backup.to_owned();
+    let finish = move || {
+        archive.append_path_with_name(&backup, DATABASE)?;
+        archive.into_inner()?.flush()
+    };
+    spawn_blocking(finish).await??;
+    bar.finish_and_clear();
     to.publish()?;
     Ok(report)
+}
+
+/// Returns the bytes of a stored file, or its defect.
+async fn stored_bytes(
+    store: &AssetStore,
+    name: &FileName,
+    file: &AssetFile,
+) -> anyhow::Result<Result<BoxStream<'static, io::Result<Bytes>>, &'static str>> {
+    let found = match store.size(name).await {
+        Err(StoreError::NotFound) => return Ok(Err("is missing in the store")),
+        found => found?,
+    };
+    if found != size_of(file) {
+        return Ok(Err("has another size in the store"));
+    }
+    match store.stream(name, 0..found).await {
+        Err(StoreError::NotFound) => Ok(Err("is missing in the store")),
+        stream => Ok(Ok(stream?.map_err(io::Error::other).boxed())),
+    }
 }
 
 async fn is_deleted(database: &Database, name: &FileName) -> galley_storage::Result<bool> {
@@ -141,70 +145,73 @@ async fn is_deleted(database: &Database, name: &FileName) -> galley_storage::Res
     Ok(found?.is_empty())
 }
 
-async fn append_all(
-    store: &AssetStore,
-    backup: &Path,
-    to: &Path,
+type Archive = tar::Builder<BufWriter<File>>;
+
+/// Appends a file. A damaged one is in the archive nevertheless.
+async fn append(
+    mut archive: Archive,
+    bytes: BoxStream<'static, io::Result<Bytes>>,
+    name: &FileName,
+    file: &AssetFile,
     report: &mut ArchiveReport,
-) -> anyhow::Result<()> {
-    let (_, bytes) = ArchivedFiles::totals(backup).await?;
-    let bar = progress::bytes_bar(bytes);
-    let target = File::options().write(true).open(to)?;
-    let mut archive = tar::Builder::new(BufWriter::with_capacity(CHUNK_SIZE, target));
-    let path = backup.to_owned();
-    let (mut archive, mut files) = spawn_blocking(move || {
-        archive.append_path_with_name(&path, DATABASE)?;
-        Ok::<_, anyhow::Error>((archive, ArchivedFiles::of(&path)?))
-    })
-    .await??;
-    loop {
-        let page = files.next().await?;
-        if page.is_empty() {
-            break;
-        }
-        for (workspace, file) in page {
-            let name = FileName::original(workspace, file.id);
-            let stream = match store.stream(&name, 0..size_of(&file)).await {
-                Err(StoreError::NotFound) => continue,
-                found => found?,
-            };
-            let stream = StreamReader::new(stream.map_err(io::Error::other));
-            let (shown, bytes) = (name.to_string(), size_of(&file));
-            let mut bytes_of = HashingReader::new(SyncIoBridge::new(stream));
-            let append = move || {
-                let mut header = tar::Header::new_gnu();
-                header.set_size(bytes);
-                header.set_mode(0o600);
-                archive.append_data(&mut header, format!("{FILES}{shown}"), &mut bytes_of)?;
-                Ok::<_, io::Error>((archive, bytes_of.into_sha256()))
-            };
-            let (returned, hash) =
-                spawn_blocking(append).await?.with_context(|| format!("{name}"))?;
-            archive = returned;
-            if hash != file.sha256 {
-                report.problems.push(format!("{name}: has another SHA-256 than its row"));
-            }
-            report.files += 1;
-            bar.inc(bytes);
-        }
+) -> anyhow::Result<Archive> {
+    let bytes = SyncIoBridge::new(StreamReader::new(bytes));
+    let mut padded = HashingReader::new(PaddedReader { reader: bytes, remaining: size_of(file) });
+    let (shown, size) = (name.to_string(), size_of(file));
+    let append = move || {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(size);
+        header.set_mode(0o600);
+        archive.append_data(&mut header, format!("{FILES}{shown}"), &mut padded)?;
+        Ok::<_, io::Error>((archive, padded.into_sha256()))
+    };
+    let (archive, hash) = spawn_blocking(append).await??;
+    if hash != file.sha256 {
+        report.problems.push(format!("{name}: can't be read, or has another SHA-256 than its row"));
     }
-    let finish = move || archive.into_inner()?.flush();
-    spawn_blocking(finish).await??;
-    bar.finish_and_clear();
-    Ok(())
+    report.files += 1;
+    Ok(archive)
+}
+
+/// A reader of exactly `remaining` bytes, as the header of an archive's entry states. After an
+/// error, and after an early end, the bytes are zero.
+struct PaddedReader<R> {
+    reader: R,
+    remaining: u64,
+}
+
+impl<R: Read> Read for PaddedReader<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(into.len());
+        let into = &mut into[..wanted];
+        let read = match self.reader.read(into) {
+            Ok(0) | Err(_) => {
+                into.fill(0);
+                wanted
+            }
+            Ok(read) => read,
+        };
+        self.remaining -= read as u64;
+        Ok(read)
+    }
 }
 
 /// Extracts the database of an archive into a new file.
 pub(crate) async fn extract_database(archive: &Path, to: &Path) -> anyhow::Result<()> {
     let (archive, to) = (archive.to_owned(), to.to_owned());
     let extract = move || {
-        let mut archive = tar::Archive::new(BufReader::new(File::open(&archive)?));
-        let mut first = archive.entries()?.next().context("the archive is empty")??;
-        ensure!(first.path()? == Path::new(DATABASE), "the archive is no backup of galley");
-        let mut target = private_files::create(&to).with_context(|| format!("{}", to.display()))?;
-        io::copy(&mut first, &mut target)?;
-        target.flush()?;
-        Ok(())
+        let mut archive = tar::Archive::new(File::open(&archive)?);
+        for entry in archive.entries_with_seek()? {
+            let mut entry = entry?;
+            if entry.path()? == Path::new(DATABASE) {
+                ensure!(entry.header().entry_type().is_file(), "{DATABASE} is not a file");
+                let target = private_files::create(&to);
+                let mut target = target.with_context(|| format!("{}", to.display()))?;
+                io::copy(&mut entry, &mut target)?;
+                return Ok(target.flush()?);
+            }
+        }
+        bail!("the archive is no backup of galley, or was cut off")
     };
     spawn_blocking(extract).await?
 }
@@ -216,8 +223,7 @@ pub(crate) async fn read_files(
     database: &Path,
     store: Option<AssetStore>,
 ) -> anyhow::Result<ArchiveReport> {
-    let (_, bytes) = ArchivedFiles::totals(database).await?;
-    let bar = progress::bytes_bar(bytes);
+    let bar = progress::bytes_bar(bytes_in(database).await?);
     let (archive, database, shown) = (archive.to_owned(), database.to_owned(), bar.clone());
     let handle = Handle::current();
     let read = move || read_files_on(&handle, &archive, &database, store.as_ref(), &shown);
@@ -234,22 +240,23 @@ fn read_files_on(
     bar: &ProgressBar,
 ) -> anyhow::Result<ArchiveReport> {
     let mut report = ArchiveReport::default();
-    let mut files = ArchivedFiles::of(database)?;
+    let mut files = files_in(database)?;
     let mut expected = Vec::new().into_iter();
-    let mut next_expected = || -> anyhow::Result<Option<(WorkspaceId, AssetFile)>> {
+    let mut next_expected = || -> anyhow::Result<Option<(FileName, AssetFile)>> {
         if let Some(next) = expected.next() {
             return Ok(Some(next));
         }
         expected = handle.block_on(files.next())?.into_iter();
         Ok(expected.next())
     };
-    let missing = |(workspace, file): &(WorkspaceId, AssetFile)| {
-        format!("{}: is missing in the backup", FileName::original(*workspace, file.id))
-    };
+    let missing = |name: &FileName| format!("{name}: is missing in the backup");
     let mut archive = tar::Archive::new(BufReader::with_capacity(CHUNK_SIZE, File::open(archive)?));
-    for entry in archive.entries()?.skip(1) {
+    for entry in archive.entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
+        if path == Path::new(DATABASE) {
+            continue;
+        }
         let name = path.to_str().and_then(|path| path.strip_prefix(FILES)?.parse().ok());
         let Some(name) = name.filter(|name: &FileName| name.rendition.is_none()) else {
             bail!("the archive has the foreign entry {}", path.display());
@@ -258,11 +265,13 @@ fn read_files_on(
         let (_, file) = loop {
             let next = next_expected()?;
             let next = next.with_context(|| format!("{name}: no asset has this file"))?;
-            if FileName::original(next.0, next.1.id) == name {
+            if next.0 == name {
                 break next;
             }
-            report.problems.push(missing(&next));
+            report.problems.push(missing(&next.0));
         };
+        let is_file = entry.header().entry_type().is_file();
+        ensure!(is_file && entry.size() == size_of(&file), "{name} has another size than its row");
         let mut writer = store.map(|store| store.writer(&name));
         let mut hash = Sha256::new();
         let mut chunk = vec![0; CHUNK_SIZE];
@@ -271,26 +280,26 @@ fn read_files_on(
             if read == 0 {
                 break;
             }
-            hash.update(&chunk[..read]);
             bar.inc(read as u64);
-            if let Some(writer) = &mut writer {
-                handle.block_on(writer.write(Bytes::copy_from_slice(&chunk[..read])))?;
+            match &mut writer {
+                Some(writer) => {
+                    handle.block_on(writer.write(Bytes::copy_from_slice(&chunk[..read])))?;
+                }
+                None => hash.update(&chunk[..read]),
             }
         }
-        if hash.finalize()[..] != file.sha256 {
-            if let Some(writer) = writer {
-                handle.block_on(writer.abort());
-            }
+        let is_intact = match writer {
+            Some(writer) => handle.block_on(writer.finish_if(&file.sha256))?,
+            None => hash.finalize()[..] == file.sha256,
+        };
+        if is_intact {
+            report.files += 1;
+        } else {
             report.problems.push(format!("{name}: has another SHA-256 than its row"));
-            continue;
         }
-        if let Some(writer) = writer {
-            handle.block_on(writer.finish())?;
-        }
-        report.files += 1;
     }
-    while let Some(next) = next_expected()? {
-        report.problems.push(missing(&next));
+    while let Some((name, _)) = next_expected()? {
+        report.problems.push(missing(&name));
     }
     Ok(report)
 }

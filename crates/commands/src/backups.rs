@@ -12,8 +12,9 @@ use galley_application::Environment;
 use galley_application::operations::asset_maintenance::FilePages;
 use galley_assets::StoreLocation;
 use galley_storage::{
-    Database, DatabaseUrl, Options, ProcessRole, StagedFile, StagedStore, TableSummary, back_up,
-    copy as copy_rows, reject_existing_file, restore as restore_file, verify as verify_file,
+    Database, DatabaseUrl, Options, ProcessRole, Snapshot, StagedFile, StagedStore, TableSummary,
+    back_up, copy as copy_rows, reject_existing_file, restore as restore_file,
+    verify as verify_file,
 };
 
 use crate::assets::{self, FileReport};
@@ -61,11 +62,12 @@ pub(crate) async fn copy(
     let target = StagedStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
     let started = Instant::now();
     let (bar, tell) = progress::for_store("rows copied and compared");
-    let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;
+    let snapshot = source.snapshot().await?;
+    let copied = copy_rows(&snapshot, &target, tell).await?;
     bar.finish_and_clear();
     // The files come first, so that each copied row has its file.
     let stores = AssetStores::of(settings, arguments, &from, &to)?;
-    let files = stores.copy(&source).await?;
+    let files = stores.copy(snapshot).await?;
     target.finish().await?;
     source.close().await;
     print(&copied);
@@ -100,19 +102,20 @@ impl AssetStores {
             Some(place) => Some(settings.asset_store_at(place).context("--assets-to")?),
             None => beside(to),
         };
-        Ok(Self { to: to.filter(|to| *to != from), from })
+        Ok(Self { to: to.filter(|to| !to.is_same(&from)), from })
     }
 
     /// Copies the files, if the target has a store of its own.
-    async fn copy(&self, source: &Database) -> anyhow::Result<FileReport> {
-        if FilePages::new(source).next().await?.is_empty() {
+    async fn copy(&self, source: Snapshot) -> anyhow::Result<FileReport> {
+        if FilePages::of_snapshot(source.clone()).next().await?.is_empty() {
             return Ok(FileReport::default());
         }
         let Some(to) = &self.to else {
             say!("The files of assets stay in {}: set asset-store-url to it.", self.from);
             return Ok(FileReport::default());
         };
-        assets::copy(source, &open_asset_store(&self.from)?, &open_asset_store(to)?).await
+        let (from, to) = (open_asset_store(&self.from)?, open_asset_store(to)?);
+        assets::copy(FilePages::of_snapshot(source), &from, &to).await
     }
 }
 
@@ -177,7 +180,7 @@ struct UnfinishedArchive {
 impl UnfinishedArchive {
     fn create(file: &Path) -> anyhow::Result<Self> {
         let staged = StagedFile::create(file)?;
-        Ok(Self { staged, rows: TemporaryFile::beside(file, ".database")? })
+        Ok(Self { staged, rows: TemporaryFile::beside(file, ".unfinished.database")? })
     }
 }
 
@@ -260,7 +263,7 @@ async fn rows_of(file: &Path, place: &Path) -> anyhow::Result<Option<TemporaryFi
     if !is_archive(file)? {
         return Ok(None);
     }
-    let rows = TemporaryFile::beside(place, ".extracted")?;
+    let rows = TemporaryFile::beside(place, ".unfinished.extracted")?;
     backup_archive::extract_database(file, &rows.0).await?;
     Ok(Some(rows))
 }
@@ -268,8 +271,8 @@ async fn rows_of(file: &Path, place: &Path) -> anyhow::Result<Option<TemporaryFi
 /// Checks a backup's integrity, and lists its contents.
 pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<ExitCode> {
     let file = existing(&arguments.file)?;
-    let name = format!("galley-verify-{}", std::process::id());
-    let rows = rows_of(file, &std::env::temp_dir().join(name)).await?;
+    let folder = tempfile::tempdir().context("the directory for temporary files (TMPDIR)")?;
+    let rows = rows_of(file, &folder.path().join(paths::DATABASE)).await?;
     let rows_file = rows.as_ref().map_or(file, |rows| &rows.0);
     let (bar, tell) = progress::for_store("rows");
     let found = verify_file(rows_file, VERSION, tell).await;

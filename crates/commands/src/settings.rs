@@ -511,6 +511,13 @@ impl Settings {
         Ok(AddressPolicy { allowed, allows_loopback: tries_out })
     }
 
+    /// Returns the addresses from which imports fetch images: public ones, and the networks that
+    /// webhooks may call.
+    pub(crate) fn fetch_addresses(&self) -> anyhow::Result<AddressPolicy> {
+        let allowed = networks("webhooks-allow", &self.webhooks_allow)?;
+        Ok(AddressPolicy { allowed, allows_loopback: false })
+    }
+
     /// Returns the networks of proxies that state the addresses of clients.
     pub fn trusted_proxies(&self) -> anyhow::Result<Vec<IpNet>> {
         networks("trusted-proxies", &self.trusted_proxies)

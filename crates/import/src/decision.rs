@@ -70,7 +70,9 @@ pub(crate) struct Candidate {
     pub(crate) known: Option<ContentPieceId>,
     pub(crate) variant: Option<VariantKey>,
     pub(crate) labels: Vec<TagLabel>,
-    /// The hash of the source itself.
+    /// The hash of the source without its files.
+    text_hash: String,
+    /// The hash of the source with its files.
     source_hash: String,
     /// The hash of the fields to write.
     imported_hash: SourceHash,
@@ -151,9 +153,10 @@ impl Decider {
             }
         }
         let texts = || labels.iter().map(TagLabel::as_str);
-        let source_hash = fingerprint::of_source(&document, texts());
+        let text_hash = fingerprint::of_source(&document, texts());
+        let source_hash = fingerprint::with_files(&text_hash, &document.files);
         let imported_hash = WrittenFields::of(&document, texts().collect()).hash();
-        Ok(Candidate { document, known, variant, labels, source_hash, imported_hash })
+        Ok(Candidate { document, known, variant, labels, text_hash, source_hash, imported_hash })
     }
 
     /// Decides the action for each candidate, or its outcome if it needs none. Only pieces whose
@@ -207,7 +210,10 @@ impl Decider {
     fn is_same_source(&self, candidate: &Candidate) -> bool {
         let recorded = self.recorded(candidate);
         recorded.is_some_and(|recorded| {
-            fingerprint::split_state(&recorded.source_hash).0 == candidate.source_hash
+            let (hash, _) = fingerprint::split_state(&recorded.source_hash);
+            // Without some of its files, the source would undo their import.
+            hash == candidate.source_hash
+                || fingerprint::loses_files(hash, &candidate.text_hash, &candidate.document.files)
         })
     }
 
@@ -251,7 +257,13 @@ impl Decider {
         let own = self.recorded(candidate).filter(|_| Self::is_own_export(candidate));
         let source_hash = match own {
             Some(own) => own.source_hash.clone(),
-            None => fingerprint::with_state(&candidate.source_hash, state),
+            None => {
+                let recorded = self.recorded(candidate).filter(|_| self.is_same_source(candidate));
+                let hash = recorded.map_or(&*candidate.source_hash, |recorded| {
+                    fingerprint::split_state(&recorded.source_hash).0
+                });
+                fingerprint::with_state(hash, state)
+            }
         };
         ImportSource { source_hash, imported_hash: candidate.imported_hash.clone() }
     }

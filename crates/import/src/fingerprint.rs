@@ -8,7 +8,31 @@ use serde_json::json;
 
 use crate::hash::hash;
 use crate::publication::RecordedState;
-use crate::raw::Document;
+use crate::raw::{Document, SourceFiles};
+
+/// The characters that the text decides in the hash of a source with files.
+const TEXT_PART: usize = 16;
+
+/// The characters after them, which have the number of files.
+const COUNT_PART: usize = 4;
+
+/// Returns the hash of a source with its files: the second half is that of the files.
+pub(crate) fn with_files(text_hash: &str, files: &SourceFiles) -> String {
+    if files.count == 0 {
+        return text_hash.to_owned();
+    }
+    let (text, count) = (&text_hash[..TEXT_PART], files.count);
+    format!("{text}{count:0COUNT_PART$x}{}", &files.hash[..TEXT_PART - COUNT_PART])
+}
+
+/// Returns true if a recorded hash is that of this text with more files than now.
+pub(crate) fn loses_files(recorded: &str, text_hash: &str, files: &SourceFiles) -> bool {
+    let count = recorded.get(TEXT_PART..TEXT_PART + COUNT_PART);
+    let count = count.and_then(|count| u16::from_str_radix(count, 16).ok());
+    recorded != text_hash
+        && recorded.get(..TEXT_PART) == text_hash.get(..TEXT_PART)
+        && count.is_some_and(|count| files.count < count)
+}
 
 /// The fields of a piece that an import writes, except the width of its cover. That is written only
 /// if the source has one.

@@ -122,9 +122,19 @@ pub(crate) struct Document {
     pub(crate) content: String,
     /// The hash of the tree's JSON.
     pub(crate) content_hash: String,
-    /// The hash of all the source's fields.
+    /// The hash of all the source's fields, without its files.
     pub(crate) source_hash: String,
     pub(crate) findings: Vec<Finding>,
+    pub(crate) files: SourceFiles,
+}
+
+/// The files that became assets.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceFiles {
+    /// The number of different ones.
+    pub(crate) count: u16,
+    /// The hash of their own hashes.
+    pub(crate) hash: String,
 }
 
 impl RawPiece {
@@ -139,7 +149,8 @@ impl RawPiece {
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
         }
-        let mut source_hash = self.hash();
+        let source_hash = self.hash();
+        let mut files = SourceFiles::default();
         let limits = ContentLimits::default();
         let read = match &self.body {
             SourceBody::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
@@ -147,12 +158,7 @@ impl RawPiece {
         };
         let (mut tree, losses) = read.map_err(|error| error.to_string())?;
         if let Some((importer, location)) = assets {
-            let hashes = self.bring_files(&mut tree, importer, location);
-            if !hashes.is_empty() {
-                // A changed file is a change of the source.
-                let parts = std::iter::once(&source_hash).chain(&hashes).map(String::as_str);
-                source_hash = hash(parts);
-            }
+            files = self.bring_files(&mut tree, importer, location);
         }
         if self.tags.len() > REFERENCES_MAX {
             let count = self.tags.len();
@@ -217,17 +223,17 @@ impl RawPiece {
             content_hash,
             source_hash,
             findings: self.findings,
+            files,
         })
     }
 
-    /// Stores the files at the addresses of the piece, and replaces the addresses. Returns the
-    /// hashes of the files.
+    /// Stores the files at the addresses of the piece, and replaces the addresses.
     fn bring_files(
         &mut self,
         tree: &mut Tree,
         importer: &AssetImporter,
         location: &SourceLocation,
-    ) -> BTreeSet<String> {
+    ) -> SourceFiles {
         let (mut hashes, mut failed) = (BTreeSet::new(), BTreeSet::new());
         let mut resolve = |address: &str, kind| match importer.resolve(address, kind, location) {
             Resolved::Asset(asset) => {
@@ -253,13 +259,17 @@ impl RawPiece {
             let width = asset.width.map(|width| width.to_string());
             self.cover_width = self.cover_width.take().or(width);
         }
+        let files = SourceFiles {
+            count: u16::try_from(hashes.len()).unwrap_or(u16::MAX),
+            hash: hash(hashes.iter().map(String::as_str)),
+        };
         if !failed.is_empty() {
             let finding = Finding::unresolved("files that could not be stored");
             let details: Vec<_> = failed.into_iter().collect();
             self.findings
                 .push(Finding { details: details.clone(), ..finding.times(details.len()) });
         }
-        hashes
+        files
     }
 
     /// Returns the hash of all the source's fields, before any conversion.

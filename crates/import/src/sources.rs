@@ -48,18 +48,22 @@ pub(crate) struct SourceFile {
     pub(crate) kind: SourceFormat,
     /// The language of this version, if a piece has several.
     pub(crate) language: Option<String>,
-    /// The folder that was named for the import, or that of a named file.
+    /// The folder that was named for the import; `None` for a named file.
     pub(crate) root: Option<PathBuf>,
 }
 
 impl SourceFile {
-    /// Returns the place of the file, for addresses in it.
+    /// Returns the place of the file, for addresses in it. The addresses of an export are those of
+    /// its site.
     pub(crate) fn location(&self) -> SourceLocation {
-        let folder = match &self.content {
-            SourceContent::File(path) => path.parent().map(Path::to_owned),
-            SourceContent::Text(_) => None,
-        };
-        SourceLocation { folder, root: self.root.clone() }
+        let SourceContent::File(path) = &self.content else { return SourceLocation::default() };
+        if matches!(self.kind, SourceFormat::WordPress | SourceFormat::Ghost) {
+            return SourceLocation::default();
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new(".")).to_owned();
+        let root = self.root.clone().unwrap_or_else(|| folder.clone());
+        SourceLocation { folder: Some(folder), root: Some(root), has_links: self.root.is_some() }
     }
 }
 
@@ -125,8 +129,8 @@ pub fn find(
             };
             let (place, content) =
                 (source.display().to_string(), SourceContent::File(source.clone()));
-            let root = Some(source.parent().unwrap_or(Path::new("")).to_owned());
-            found.files.push(SourceFile { content, place, name, kind, language: None, root });
+            let (language, root) = (None, None);
+            found.files.push(SourceFile { content, place, name, kind, language, root });
         }
     }
     assign_languages(&mut found, languages);

@@ -52,6 +52,11 @@ impl AssetDestination {
         &self.settings.base_url
     }
 
+    /// Returns the size limit of a file in bytes.
+    pub fn size_limit(&self) -> u64 {
+        self.settings.size_limit
+    }
+
     /// Lists the assets with these bytes.
     pub async fn list_by_hash(&self, sha256: [u8; 32]) -> Result<Vec<Asset>, Error> {
         let filter = AssetFilter { sha256: Some(sha256), ..AssetFilter::default() };
@@ -71,7 +76,7 @@ impl AssetDestination {
             create_in(tx, environment, scope, settings, new.clone(), file.clone()).await
         };
         let created = self.database.write("assets.import", create).await;
-        self.remove_unused(&name, &created).await?;
+        self.remove_unused(&name, &created).await;
         created
     }
 
@@ -111,7 +116,7 @@ impl AssetDestination {
             Ok::<_, Error>(assets::insert(tx, workspace, &asset).await?)
         };
         let restored = self.database.write("assets.restore", restore).await;
-        self.remove_unused(&name, &restored).await?;
+        self.remove_unused(&name, &restored).await;
         restored.map(|()| true)
     }
 
@@ -148,18 +153,17 @@ impl AssetDestination {
     }
 
     /// Removes a file that has got no row, as it has an equal one, or as its asset was rejected.
-    async fn remove_unused<T>(
-        &self,
-        name: &FileName,
-        created: &Result<T, Error>,
-    ) -> Result<(), Error> {
+    /// Without success, the housekeeping does it later.
+    async fn remove_unused<T>(&self, name: &FileName, created: &Result<T, Error>) {
         // A failed transaction may still be committed. The housekeeping decides later.
         if !matches!(created, Err(Error::Storage(_)))
             && matches!(has_row(&self.database, name).await, Ok(false))
         {
-            remove_stored(&self.database, &self.settings.store, name).await?;
+            let removed = remove_stored(&self.database, &self.settings.store, name).await;
+            if let Err(error) = removed {
+                tracing::warn!(%error, %name, "a file of an asset could not be removed yet");
+            }
         }
-        Ok(())
     }
 }
 

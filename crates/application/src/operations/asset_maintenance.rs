@@ -10,7 +10,7 @@ use galley_domain::publication::ContentView;
 use galley_domain::{AssetFileId, Timestamp, WorkspaceId};
 use galley_storage::asset_usage::{self, VisibleAssets};
 use galley_storage::assets::AssetFilter;
-use galley_storage::{Database, IdPage, Tx, WriteTx, assets, workspaces};
+use galley_storage::{Database, IdPage, Snapshot, Tx, WriteTx, assets, workspaces};
 use sha2::{Digest, Sha256};
 
 use crate::environment::Environment;
@@ -26,16 +26,25 @@ pub(crate) const ALL: VisibleAssets<'static> =
     VisibleAssets { view: ContentView::Current, within: None };
 
 /// The files of all workspaces, page by page.
-#[derive(Debug)]
 pub struct FilePages<'d> {
-    database: &'d Database,
+    source: FileSource<'d>,
     after: Option<(WorkspaceId, AssetFileId)>,
+}
+
+enum FileSource<'d> {
+    Database(&'d Database),
+    Snapshot(Snapshot),
 }
 
 impl<'d> FilePages<'d> {
     /// Returns the files from the first on.
     pub fn new(database: &'d Database) -> Self {
-        Self { database, after: None }
+        Self { source: FileSource::Database(database), after: None }
+    }
+
+    /// Returns the files of a snapshot from the first on.
+    pub fn of_snapshot(snapshot: Snapshot) -> Self {
+        Self { source: FileSource::Snapshot(snapshot), after: None }
     }
 
     /// Returns the next files, or none after the last ones.
@@ -43,7 +52,10 @@ impl<'d> FilePages<'d> {
         let after = self.after;
         let read =
             async move |tx: &Tx<'_>| Ok::<_, Error>(assets::list_files(tx, after, PAGE).await?);
-        let files = self.database.read_long("assets.files", read).await?;
+        let files = match &self.source {
+            FileSource::Database(database) => database.read_long("assets.files", read).await?,
+            FileSource::Snapshot(snapshot) => snapshot.read("assets.files", read).await?,
+        };
         self.after = files.last().map(|(workspace, file)| (*workspace, file.id)).or(after);
         let named =
             |(workspace, file): (_, AssetFile)| (FileName::original(workspace, file.id), file);
@@ -132,7 +144,8 @@ pub async fn unknown_files(
     Ok(unknown)
 }
 
-/// Copies a file into a writer. Returns false if its SHA-256 differs from that of its row.
+/// Copies a file into a writer. Returns false, and leaves nothing, if its SHA-256 differs from that
+/// of its row.
 pub async fn copy_file(
     from: &AssetStore,
     name: &FileName,
@@ -143,7 +156,7 @@ pub async fn copy_file(
     while let Some(chunk) = stream.try_next().await? {
         to.write(chunk).await?;
     }
-    Ok(to.finish().await?.sha256 == file.sha256)
+    Ok(to.finish_if(&file.sha256).await?)
 }
 
 /// The unused assets of a workspace, page by page.

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use futures_util::StreamExt;
 use galley_assets::{AssetStore, FileName, HashingReader};
 use galley_domain::asset::AssetFile;
+use sha2::{Digest, Sha256};
 
 use super::names;
 use crate::bundle::manifest::is_bundle;
@@ -135,14 +136,20 @@ impl ExportFolder {
         make(path.parent().unwrap_or(&self.path), self.kind)?;
         let mut stream = store.stream(stored, 0..size).await?;
         let (unfinished, mut target) = create_unfinished(&path, self.kind)?;
-        let mut written = Ok(());
+        let (mut written, mut hash) = (Ok(()), Sha256::new());
         while written.is_ok()
             && let Some(chunk) = stream.next().await
         {
             written = match chunk {
-                Ok(chunk) => target.write_all(&chunk).map_err(Into::into),
+                Ok(chunk) => {
+                    hash.update(&chunk);
+                    target.write_all(&chunk).map_err(Into::into)
+                }
                 Err(error) => Err(anyhow::Error::new(error)),
             };
+        }
+        if written.is_ok() && hash.finalize()[..] != file.sha256 {
+            written = Err(anyhow::anyhow!("{stored} has another SHA-256 in the store"));
         }
         let written = written.and_then(|()| Ok(fs::rename(&unfinished, &path)?));
         if written.is_err() {

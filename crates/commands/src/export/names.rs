@@ -100,10 +100,18 @@ pub(super) fn is_exported_path(text: &str) -> bool {
     stays_in_folder(text) && (has_markdown_extension(text) || is_of_bundle || is_asset)
 }
 
+/// The limits on bytes of the parts of an asset's name.
+const ASSET_STEM_LIMIT: usize = 80;
+const ASSET_EXTENSION_LIMIT: usize = 20;
+
 /// Returns the name of an asset's file. An import of the export must not read it as a document.
 pub(super) fn asset_name(filename: &str) -> String {
     let (stem, extension) = filename.rsplit_once('.').unwrap_or((filename, ""));
-    let (mut name, extension) = (part(stem), part(extension));
+    let (mut name, mut extension) = (part(stem), part(extension));
+    // Room for a number, and for another extension.
+    for (text, limit) in [(&mut name, ASSET_STEM_LIMIT), (&mut extension, ASSET_EXTENSION_LIMIT)] {
+        *text = part(&text[..text.floor_char_boundary(limit)]);
+    }
     if extension != "_" {
         name = format!("{name}.{extension}");
     }

@@ -85,6 +85,8 @@ pub(crate) async fn run(
             let place = ImportPlace::Database(Box::new(place));
             let mut options = options_of(place.find_group(wanted).await?);
             let assets = AssetImporter::into_database(files, options.group);
+            // The log and its index exist since the database was opened.
+            let own = OwnFiles::of(Some(&settings.database()?));
             options.assets = completed(assets, settings, arguments, own)?;
             let done = load(place, settings, arguments, options, found).await;
             database.close().await;
@@ -108,7 +110,7 @@ fn completed(
         .without(Arc::new(move |path| own.includes(path)))
         .as_dry_run(arguments.dry_run);
     if arguments.fetch_assets {
-        assets = assets.with_fetching(settings.webhook_addresses(settings.listen)?);
+        assets = assets.with_fetching(settings.fetch_addresses()?);
     }
     Ok(Some(Arc::new(assets)))
 }

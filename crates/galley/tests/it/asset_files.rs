@@ -153,7 +153,19 @@ async fn a_backup_has_the_files_of_assets(store: TestStore) {
     let printed = run_well(&other(&store).await, &["restore", text(&rows)]);
     assert!(printed.contains("no files of assets"), "{printed}");
 
-    // A file that is lost, and another that was deleted.
+    // A file that is too short is left out, and all others are restored.
+    let short = stored_files(&store)
+        .into_iter()
+        .find(|path| std::fs::read(path).is_ok_and(|bytes| bytes == b"a text"));
+    std::fs::write(short.unwrap(), b"a").unwrap();
+    let path = folder.path().join("short.backup");
+    let problems = run_badly(&store, &["backup", text(&path)]);
+    assert!(problems.contains("has another size in the store"), "{problems}");
+    let third = TestStore::sqlite();
+    assert!(run_badly(&third, &["restore", text(&path)]).contains("missing in the backup"));
+    assert_served(&serve(&third), &files[1..]).await;
+
+    // A file that is lost.
     let lost = stored_files(&store)
         .into_iter()
         .find(|path| std::fs::read(path).is_ok_and(|bytes| bytes == b"late"));
@@ -210,7 +222,10 @@ async fn assets_are_listed_checked_moved_and_pruned_by_commands(store: TestStore
     let checked = run_well(&store, &["assets", "check", "--hashes"]);
     assert!(checked.contains("3 files") && checked.contains("0 with problems"), "{checked}");
 
-    // Another store takes the files over.
+    // Another store takes the files over, unless it is the same one by another name.
+    let own = data_dir(&store).join("../data/assets");
+    let refused = run_badly(&store, &["assets", "copy", "--to", text(&own)]);
+    assert!(refused.contains("is the store of the settings itself"), "{refused}");
     let folder = tempfile::tempdir().unwrap();
     let moved = folder.path().join("moved");
     let printed = run_well(&store, &["assets", "copy", "--to", text(&moved)]);

@@ -30,6 +30,9 @@ use crate::root_cause::root_cause;
 /// The timeout of a response, and of a pause in its body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The timeout of a download, with the wait for others.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(15);
+
 /// The number of redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
 
@@ -63,6 +66,11 @@ impl Fetcher {
 
     /// Downloads a file. The message of an error follows the URL.
     pub(crate) async fn fetch(&self, url: &str) -> Result<NamedTempFile, String> {
+        let fetched = timeout(DOWNLOAD_TIMEOUT, self.download(url)).await;
+        fetched.unwrap_or_else(|_| Err("timed out".to_owned()))
+    }
+
+    async fn download(&self, url: &str) -> Result<NamedTempFile, String> {
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         let mut url = Url::parse(url).map_err(|error| error.to_string())?;
         for _ in 0..=REDIRECTS_MAX {

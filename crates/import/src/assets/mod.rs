@@ -43,9 +43,12 @@ pub struct AssetImporter {
     is_dry_run: bool,
     runtime: Handle,
     /// The result of each address, which concurrent documents wait for.
-    resolved: Mutex<HashMap<FileSource, Arc<Mutex<Option<Resolved>>>>>,
+    resolved: Mutex<HashMap<(FileSource, AddressKind), PendingResult>>,
     counts: Counts,
 }
+
+/// The result of a file, or `None` while it is being stored.
+type PendingResult = Arc<Mutex<Option<Resolved>>>;
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -95,7 +98,7 @@ pub(crate) struct ResolvedAsset {
 }
 
 /// The kind of an address in a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum AddressKind {
     Image,
     Link,
@@ -162,7 +165,7 @@ impl AssetImporter {
     /// Returns the paths of the files that became assets.
     pub(crate) fn brought_files(&self) -> HashSet<PathBuf> {
         let resolved = self.resolved.lock();
-        let brought = resolved.iter().filter_map(|(source, result)| match source {
+        let brought = resolved.iter().filter_map(|((source, _), result)| match source {
             FileSource::Path(path) if matches!(*result.lock(), Some(Resolved::Asset(_))) => {
                 Some(path.clone())
             }
@@ -178,6 +181,9 @@ impl AssetImporter {
         kind: AddressKind,
         location: &SourceLocation,
     ) -> Resolved {
+        let nowhere = SourceLocation::default();
+        let is_searched = kind == AddressKind::Image || location.has_links;
+        let location = if is_searched { location } else { &nowhere };
         let source = match search::find(address, location, &self.folders) {
             Some(path) => FileSource::Path(path),
             None if self.fetcher.is_some() && kind == AddressKind::Image => {
@@ -189,7 +195,8 @@ impl AssetImporter {
             }
             None => return Resolved::Kept,
         };
-        let result = Arc::clone(self.resolved.lock().entry(source.clone()).or_default());
+        let key = (source.clone(), kind);
+        let result = Arc::clone(self.resolved.lock().entry(key).or_default());
         let mut result = result.lock();
         let resolved = result
             .get_or_insert_with(|| {
@@ -223,6 +230,11 @@ impl AssetImporter {
             }
             (FileSource::Url(_), None) => return Ok(Resolved::Kept),
         };
+        let size = path.metadata().map_err(|error| error.to_string())?.len();
+        let limit = self.storage.size_limit();
+        if size > limit {
+            return Err(format!("has {size} bytes, more than the limit of {limit}"));
+        }
         let read = read_file(path).map_err(|error| error.to_string())?;
         let is_wanted = match kind {
             AddressKind::Image => read.media_type.starts_with("image/"),

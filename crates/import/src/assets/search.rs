@@ -10,6 +10,8 @@ use percent_encoding::percent_decode_str;
 pub(crate) struct SourceLocation {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) root: Option<PathBuf>,
+    /// True if links lead to files of the folder. The folder of a single file may have others.
+    pub(crate) has_links: bool,
 }
 
 /// The folders of a site whose files are served at its root.
@@ -19,6 +21,9 @@ const PUBLIC_FOLDERS: [&str; 5] = ["", "static", "public", "source", "assets"];
 const UPLOAD_PATHS: [&str; 4] =
     ["/wp-content/uploads/", "/content/images/", "/content/media/", "/content/files/"];
 
+/// The limit on bytes of the path in an address. Longer paths exist on no file system.
+const ADDRESS_LIMIT: usize = 4_096;
+
 /// Returns the path of the file at an address, if it is in one of the folders.
 pub(crate) fn find(
     address: &str,
@@ -26,6 +31,9 @@ pub(crate) fn find(
     folders: &[PathBuf],
 ) -> Option<PathBuf> {
     let path = address.split(['?', '#']).next().filter(|path| !path.is_empty())?;
+    if path.len() > ADDRESS_LIMIT {
+        return None;
+    }
     let path = match path.split_once("://") {
         Some((_, rest)) => {
             let path = rest.find('/').map(|at| &rest[at..])?;
@@ -107,7 +115,11 @@ mod tests {
         }
         std::os::unix::fs::symlink(base.join("secret.png"), root.join("a/out.png")).unwrap();
         std::os::unix::fs::symlink(root.join("a/b.png"), root.join("a/in.png")).unwrap();
-        let location = SourceLocation { folder: Some(root.join("a")), root: Some(root.clone()) };
+        let location = SourceLocation {
+            folder: Some(root.join("a")),
+            root: Some(root.clone()),
+            has_links: true,
+        };
         for (address, found) in [
             ("b.png", Some("site/a/b.png")),
             ("./b.png?x#y", Some("site/a/b.png")),

@@ -23,7 +23,11 @@ pub(crate) trait AssetStorage: Debug + Send + Sync {
     /// Returns true for the address of an asset.
     fn is_own_address(&self, address: &str) -> bool;
 
-    /// Finds an asset with these bytes, preferably one with this name.
+    /// Returns the size limit of a file in bytes.
+    fn size_limit(&self) -> u64;
+
+    /// Finds an asset of the group, or of no group, with these bytes, preferably one with this
+    /// name.
     fn find<'a>(
         &'a self,
         sha256: [u8; 32],
@@ -61,6 +65,10 @@ impl AssetStorage for DatabaseAssets {
         is_asset_below(base_url, address)
     }
 
+    fn size_limit(&self) -> u64 {
+        self.destination.size_limit()
+    }
+
     fn find<'a>(
         &'a self,
         sha256: [u8; 32],
@@ -68,7 +76,8 @@ impl AssetStorage for DatabaseAssets {
     ) -> BoxFuture<'a, Result<Option<StoredAsset>, String>> {
         Box::pin(async move {
             let found = self.destination.list_by_hash(sha256).await;
-            let found = found.map_err(|error| error.to_string())?;
+            let mut found = found.map_err(|error| error.to_string())?;
+            found.retain(|asset| asset.content_group_id.is_none_or(|group| group == self.group));
             let named = found.iter().find(|asset| asset.filename == *filename);
             Ok(named.or(found.first()).map(|asset| self.stored(asset)))
         })

@@ -13,6 +13,9 @@ use crate::assets::{AssetStorage, StoredAsset, is_asset_below};
 use crate::destination::WriteFailure;
 use crate::server::client::ApiClient;
 
+/// The size limit of a file. An upload has the whole file in memory.
+const SIZE_LIMIT: u64 = 128 * 1024 * 1024;
+
 /// The assets of a server.
 #[derive(Debug)]
 pub(crate) struct ServerAssets {
@@ -22,9 +25,11 @@ pub(crate) struct ServerAssets {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RemoteAsset {
     url: String,
     filename: String,
+    content_group_id: Option<ContentGroupId>,
     width: Option<i64>,
 }
 
@@ -52,6 +57,10 @@ impl AssetStorage for ServerAssets {
         is_asset_below(self.api.base(), address)
     }
 
+    fn size_limit(&self) -> u64 {
+        SIZE_LIMIT
+    }
+
     fn find<'a>(
         &'a self,
         sha256: [u8; 32],
@@ -60,6 +69,7 @@ impl AssetStorage for ServerAssets {
         Box::pin(async move {
             let path = format!("/assets/list?hash={}&perPage=1000", FileHash(sha256));
             let mut found: Vec<RemoteAsset> = self.api.get(&path).await.map_err(message)?;
+            found.retain(|asset| asset.content_group_id.is_none_or(|group| group == self.group));
             let named = found.iter().position(|asset| asset.filename == filename.as_str());
             let place = named.unwrap_or(0);
             Ok((place < found.len()).then(|| found.swap_remove(place).into()))

@@ -31,6 +31,9 @@ pub(crate) const CONCURRENCY: usize = 4;
 /// The timeout of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The bytes a second of the slowest upload that is waited for.
+const SLOWEST_UPLOAD: u64 = 64 * 1024;
+
 /// The size limit of a response body. A page of a list has at most this size by the server's
 /// default; all other responses are far smaller.
 const RESPONSE_SIZE_LIMIT: usize = 64 << 20;
@@ -163,9 +166,10 @@ impl ApiClient {
             None => request.header("prefer", "return=representation"),
         };
         let body = body.map(|(_, bytes)| bytes).unwrap_or_default();
+        let limit = RESPONSE_TIMEOUT + Duration::from_secs(body.len() as u64 / SLOWEST_UPLOAD);
         let failed = |error: http::Error| RequestFailure::Final(WriteFailure::Failed(error.into()));
         let request = request.body(Full::new(body)).map_err(failed)?;
-        let (head, bytes) = tokio::time::timeout(RESPONSE_TIMEOUT, self.exchange(request))
+        let (head, bytes) = tokio::time::timeout(limit, self.exchange(request))
             .await
             .map_err(|_| self.lost("the response timed out"))??;
         if !head.status.is_success() {

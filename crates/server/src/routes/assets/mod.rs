@@ -5,8 +5,8 @@ pub(crate) mod serve;
 
 use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
 use galley_application::operations::assets::{self, AssetFilter};
-use galley_domain::AssetId;
 use galley_domain::asset::FileHash;
+use galley_domain::{AssetId, Invalid};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::{ReadAssets, WriteAssets};
@@ -43,10 +43,10 @@ struct AssetListParameters {
     sort: Option<AssetSortSchema>,
     /// List the assets of a media type, such as `image/png`, or of those that begin with a text
     /// that ends with a slash, such as `image/`.
-    #[param(example = "image/")]
+    #[param(example = "image/", max_length = 255)]
     content_type: Option<String>,
     /// List the assets whose filename contains this text. ASCII letters match in both cases.
-    #[param(example = "photo")]
+    #[param(example = "photo", max_length = 255)]
     filename: Option<String>,
     /// List the assets whose file has this SHA-256, in hexadecimal digits.
     #[param(pattern = "^[0-9a-f]{64}$")]
@@ -85,8 +85,8 @@ pub(crate) async fn list(
     let sorts = [("createdAt", false), ("-createdAt", true)];
     let filter = AssetFilter {
         is_descending: query.choice("sort", &sorts).unwrap_or_default(),
-        media_type: query.text("contentType"),
-        filename: query.text("filename"),
+        media_type: short_text(query, "contentType").map(|text| text.to_ascii_lowercase()),
+        filename: short_text(query, "filename"),
         sha256: query.parsed::<FileHash>("hash").map(|hash| hash.0),
         is_used: query.optional_boolean("unused").map(|unused| !unused),
     };
@@ -94,6 +94,15 @@ pub(crate) async fn list(
     let mut assets = assets::list(&actor.stale_caller(staleness), filter, list.page()).await?;
     let base_url = app.asset_base_url();
     Ok(list.respond(&mut assets, |asset| asset.id, |asset| AssetBody::new(asset, base_url)))
+}
+
+/// Parses a filter by a text. Names and media types have at most 255 characters.
+fn short_text(query: &mut Query, name: &str) -> Option<String> {
+    let text = query.text(name)?;
+    if text.chars().count() > 255 {
+        query.add_issue(name, &Invalid::new("too_long", "must have at most 255 characters"));
+    }
+    Some(text)
 }
 
 /// List the uses of an asset
