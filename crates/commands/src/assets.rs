@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use anyhow::bail;
 use galley_application::Environment;
 use galley_application::operations::asset_maintenance::{
-    self as maintenance, FileDefect, FilePages, UnusedAssets,
+    self as maintenance, AssetFiles, AssetList, FileDefect,
 };
 use galley_application::operations::assets::AssetFilter;
 use galley_assets::AssetStore;
-use galley_domain::asset::Asset;
+use galley_domain::asset::{Asset, AssetFile};
 use galley_domain::{Timestamp, WorkspaceId};
-use galley_storage::Database;
+use galley_storage::{Database, Snapshot};
 use indicatif::HumanBytes;
 
 use crate::cli::AssetsCommand;
@@ -55,11 +55,10 @@ async fn run_on(
             let workspace = store::workspace(database, workspace.as_deref()).await?;
             let age = i64::from(*older_than) * MS_PER_DAY;
             let before = Timestamp::from_ms(environment.now().ms() - age);
-            let unused = UnusedAssets::new(database, workspace, before);
             let files = open_asset_store(&settings.asset_store()?)?;
             let base_url = settings.asset_base_url();
             let pruning = Pruning { database, files, environment, workspace, base_url };
-            pruning.run(unused, *dry_run).await?;
+            pruning.run(before, *dry_run).await?;
             Ok(ExitCode::SUCCESS)
         }
         AssetsCommand::Copy { to } => {
@@ -68,7 +67,7 @@ async fn run_on(
             if from.is_same(&to) {
                 bail!("--to is the store of the settings itself: {to}");
             }
-            let copied = copy(FilePages::new(database), &files, &target).await?;
+            let copied = copy(&database.snapshot().await?, &files, &target).await?;
             if copied.is_success() {
                 say!("Set asset-store-url to {to} and restart the server.");
                 say!("Then copy once more, for uploads that have arrived meanwhile.");
@@ -83,16 +82,11 @@ async fn list(
     workspace: WorkspaceId,
     filter: AssetFilter,
 ) -> anyhow::Result<()> {
-    let mut after = None;
-    loop {
-        let found = maintenance::list(database, workspace, filter.clone(), &mut after).await?;
-        if found.is_empty() {
-            return Ok(());
-        }
-        for asset in &found {
-            say!("{}", line(asset));
-        }
+    let mut list = AssetList::new(database, workspace, filter);
+    while let Some(asset) = list.next().await? {
+        say!("{}", line(&asset));
     }
+    Ok(())
 }
 
 fn line(asset: &Asset) -> String {
@@ -109,9 +103,9 @@ pub(crate) struct FileReport {
 }
 
 impl FileReport {
-    fn add(&mut self, size: i64) {
+    fn add(&mut self, file: &AssetFile) {
         self.files += 1;
-        self.bytes += u64::try_from(size).unwrap_or_default();
+        self.bytes += file.bytes();
     }
 
     pub(crate) fn is_success(&self) -> bool {
@@ -138,27 +132,20 @@ async fn check(
     with_hashes: bool,
     orphans_before: Option<Timestamp>,
 ) -> anyhow::Result<ExitCode> {
-    let bar = progress::bar("files", 0);
-    let (mut report, mut pages) = (FileReport::default(), FilePages::new(database));
-    loop {
-        let page = pages.next().await?;
-        if page.is_empty() {
-            break;
-        }
-        bar.inc_length(page.len() as u64);
-        for (name, file) in page {
-            let problem = match maintenance::check_file(files, &name, &file, with_hashes).await? {
-                None => None,
-                Some(FileDefect::Missing) => Some("is missing in the store".to_owned()),
-                Some(FileDefect::Size(size)) => {
-                    Some(format!("has {size} bytes in the store instead of {}", file.size))
-                }
-                Some(FileDefect::Hash) => Some("has another SHA-256 in the store".to_owned()),
-            };
-            report.add(file.size);
-            report.problems.extend(problem.map(|problem| format!("{name}: {problem}")));
-            bar.inc(1);
-        }
+    let bar = progress::bytes_bar(AssetFiles::of_database(database).bytes().await?);
+    let (mut report, mut rows) = (FileReport::default(), AssetFiles::of_database(database));
+    while let Some((name, file)) = rows.next().await? {
+        let problem = match maintenance::check_file(files, &name, &file, with_hashes).await? {
+            None => None,
+            Some(FileDefect::Missing) => Some("is missing in the store".to_owned()),
+            Some(FileDefect::Size(size)) => {
+                Some(format!("has {size} bytes in the store instead of {}", file.size))
+            }
+            Some(FileDefect::Hash) => Some("has another SHA-256 in the store".to_owned()),
+        };
+        report.add(&file);
+        report.problems.extend(problem.map(|problem| format!("{name}: {problem}")));
+        bar.inc(file.bytes());
     }
     let now = Timestamp::from_ms(i64::MAX);
     let unknown =
@@ -184,37 +171,30 @@ fn removed(is_removed: bool) -> &'static str {
     if is_removed { ": removed" } else { "" }
 }
 
-/// Copies all files that the target does not have yet.
+/// Copies all files of a snapshot that the target does not have yet.
 pub(crate) async fn copy(
-    mut pages: FilePages<'_>,
+    snapshot: &Snapshot,
     from: &AssetStore,
     to: &AssetStore,
 ) -> anyhow::Result<FileReport> {
-    let bar = progress::bar("files", 0);
-    let mut report = FileReport::default();
-    let mut existing = 0_u64;
-    loop {
-        let page = pages.next().await?;
-        if page.is_empty() {
-            break;
+    let bar = progress::bytes_bar(AssetFiles::of_snapshot(snapshot.clone()).bytes().await?);
+    let mut files = AssetFiles::of_snapshot(snapshot.clone());
+    let (mut report, mut existing) = (FileReport::default(), 0_u64);
+    while let Some((name, file)) = files.next().await? {
+        bar.inc(file.bytes());
+        if maintenance::check_file(to, &name, &file, false).await?.is_none() {
+            existing += 1;
+            continue;
         }
-        bar.inc_length(page.len() as u64);
-        for (name, file) in page {
-            bar.inc(1);
-            if maintenance::check_file(to, &name, &file, false).await?.is_none() {
-                existing += 1;
-                continue;
-            }
-            let problem = match maintenance::check_file(from, &name, &file, false).await? {
-                Some(FileDefect::Missing) => Some("is missing in the store"),
-                Some(_) => Some("has another size in the store, and was not copied"),
-                None if maintenance::copy_file(from, &name, &file, to.writer(&name)).await? => None,
-                None => Some("has another SHA-256 than its row, and was not copied"),
-            };
-            match problem {
-                Some(problem) => report.problems.push(format!("{name}: {problem}")),
-                None => report.add(file.size),
-            }
+        let problem = match maintenance::check_file(from, &name, &file, false).await? {
+            Some(FileDefect::Missing) => Some("is missing in the store"),
+            Some(_) => Some("has another size in the store, and was not copied"),
+            None if maintenance::copy_file(from, &name, &file, to.writer(&name)).await? => None,
+            None => Some("has another SHA-256 than its row, and was not copied"),
+        };
+        match problem {
+            Some(problem) => report.problems.push(format!("{name}: {problem}")),
+            None => report.add(&file),
         }
     }
     bar.finish_and_clear();
@@ -231,18 +211,18 @@ struct Pruning<'d> {
 }
 
 impl Pruning<'_> {
-    async fn run(&self, mut unused: UnusedAssets<'_>, is_dry_run: bool) -> anyhow::Result<()> {
+    /// Deletes the unused assets that were created before a time.
+    async fn run(&self, before: Timestamp, is_dry_run: bool) -> anyhow::Result<()> {
         let mut report = FileReport::default();
-        loop {
-            let found = unused.next().await?;
-            if found.is_empty() {
-                break;
-            }
-            for asset in found {
-                if is_dry_run || self.delete(&asset).await? {
-                    report.add(asset.file.size);
-                    say!("{}", line(&asset));
-                }
+        let filter = AssetFilter { is_used: Some(false), ..AssetFilter::default() };
+        let mut unused = AssetList::new(self.database, self.workspace, filter);
+        // Assets are listed by creation.
+        while let Some(asset) = unused.next().await?
+            && asset.created_at < before
+        {
+            if is_dry_run || self.delete(&asset).await? {
+                report.add(&asset.file);
+                say!("{}", line(&asset));
             }
         }
         let assets = counted(report.files, "unused asset");

@@ -11,10 +11,11 @@ use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
-use galley_application::operations::asset_maintenance::FilePages;
+use galley_application::operations::asset_maintenance::AssetFiles;
+use galley_application::operations::assets::has_row;
 use galley_assets::{AssetStore, FileName, HashingReader, StoreError};
 use galley_domain::asset::AssetFile;
-use galley_storage::{Database, Snapshot, StagedFile, Tx, assets, remove_asset_file};
+use galley_storage::{Database, Snapshot, StagedFile, remove_asset_file};
 use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
@@ -44,24 +45,8 @@ pub(crate) fn is_archive(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns the files of the assets in a backup of a database.
-fn files_in(database: &Path) -> anyhow::Result<FilePages<'static>> {
-    Ok(FilePages::of_snapshot(Snapshot::of_file(database)?))
-}
-
-/// Returns the bytes of all files of assets in a backup of a database.
-async fn bytes_in(database: &Path) -> anyhow::Result<u64> {
-    let (mut files, mut bytes) = (files_in(database)?, 0);
-    loop {
-        let page = files.next().await?;
-        if page.is_empty() {
-            return Ok(bytes);
-        }
-        bytes += page.iter().map(|(_, file)| size_of(file)).sum::<u64>();
-    }
-}
-
-fn size_of(file: &AssetFile) -> u64 {
-    u64::try_from(file.size).unwrap_or_default()
+fn files_in(database: &Path) -> anyhow::Result<AssetFiles<'static>> {
+    Ok(AssetFiles::of_snapshot(Snapshot::of_file(database)?))
 }
 
 /// The result of a backup of files.
@@ -75,7 +60,7 @@ pub(crate) struct ArchiveReport {
 
 /// Returns true if a backup of a database names files of assets.
 pub(crate) async fn names_files(backup: &Path) -> anyhow::Result<bool> {
-    Ok(!files_in(backup)?.next().await?.is_empty())
+    Ok(files_in(backup)?.next().await?.is_some())
 }
 
 /// Writes an archive of the files of assets and the backup of their database, and publishes it.
@@ -86,23 +71,18 @@ pub(crate) async fn write(
     mut to: StagedFile,
 ) -> anyhow::Result<ArchiveReport> {
     let (mut report, mut gone) = (ArchiveReport::default(), Vec::new());
-    let bar = progress::bytes_bar(bytes_in(backup).await?);
+    let bar = progress::bytes_bar(files_in(backup)?.bytes().await?);
     let target = BufWriter::with_capacity(CHUNK_SIZE, File::options().write(true).open(to.path())?);
     let mut archive = tar::Builder::new(target);
     let mut files = files_in(backup)?;
-    loop {
-        let page = files.next().await?;
-        if page.is_empty() {
-            break;
+    while let Some((name, file)) = files.next().await? {
+        match stored_bytes(store, &name, &file).await? {
+            Ok(bytes) => archive = append(archive, bytes, &name, &file, &mut report).await?,
+            // A deletion since the backup of the database has removed the file.
+            Err(_) if !has_row(database, &name).await? => gone.push(name),
+            Err(problem) => report.problems.push(format!("{name}: {problem}")),
         }
-        for (name, file) in page {
-            match stored_bytes(store, &name, &file).await? {
-                Ok(bytes) => archive = append(archive, bytes, &name, &file, &mut report).await?,
-                Err(_) if is_deleted(database, &name).await? => gone.push(name),
-                Err(problem) => report.problems.push(format!("{name}: {problem}")),
-            }
-            bar.inc(size_of(&file));
-        }
+        bar.inc(file.bytes());
     }
     drop(files);
     for name in gone {
@@ -129,20 +109,13 @@ async fn stored_bytes(
         Err(StoreError::NotFound) => return Ok(Err("is missing in the store")),
         found => found?,
     };
-    if found != size_of(file) {
+    if found != file.bytes() {
         return Ok(Err("has another size in the store"));
     }
     match store.stream(name, 0..found).await {
         Err(StoreError::NotFound) => Ok(Err("is missing in the store")),
         stream => Ok(Ok(stream?.map_err(io::Error::other).boxed())),
     }
-}
-
-async fn is_deleted(database: &Database, name: &FileName) -> galley_storage::Result<bool> {
-    let (workspace, id) = (name.workspace, name.file);
-    let find = async move |tx: &Tx<'_>| assets::existing_files(tx, workspace, &[id]).await;
-    let found: galley_storage::Result<_> = database.read("assets.existing", find).await;
-    Ok(found?.is_empty())
 }
 
 type Archive = tar::Builder<BufWriter<File>>;
@@ -156,8 +129,8 @@ async fn append(
     report: &mut ArchiveReport,
 ) -> anyhow::Result<Archive> {
     let bytes = SyncIoBridge::new(StreamReader::new(bytes));
-    let mut padded = HashingReader::new(PaddedReader { reader: bytes, remaining: size_of(file) });
-    let (shown, size) = (name.to_string(), size_of(file));
+    let mut padded = HashingReader::new(PaddedReader { reader: bytes, remaining: file.bytes() });
+    let (shown, size) = (name.to_string(), file.bytes());
     let append = move || {
         let mut header = tar::Header::new_gnu();
         header.set_size(size);
@@ -223,7 +196,7 @@ pub(crate) async fn read_files(
     database: &Path,
     store: Option<AssetStore>,
 ) -> anyhow::Result<ArchiveReport> {
-    let bar = progress::bytes_bar(bytes_in(database).await?);
+    let bar = progress::bytes_bar(files_in(database)?.bytes().await?);
     let (archive, database, shown) = (archive.to_owned(), database.to_owned(), bar.clone());
     let handle = Handle::current();
     let read = move || read_files_on(&handle, &archive, &database, store.as_ref(), &shown);
@@ -241,14 +214,7 @@ fn read_files_on(
 ) -> anyhow::Result<ArchiveReport> {
     let mut report = ArchiveReport::default();
     let mut files = files_in(database)?;
-    let mut expected = Vec::new().into_iter();
-    let mut next_expected = || -> anyhow::Result<Option<(FileName, AssetFile)>> {
-        if let Some(next) = expected.next() {
-            return Ok(Some(next));
-        }
-        expected = handle.block_on(files.next())?.into_iter();
-        Ok(expected.next())
-    };
+    let mut next_expected = || handle.block_on(files.next());
     let missing = |name: &FileName| format!("{name}: is missing in the backup");
     let mut archive = tar::Archive::new(BufReader::with_capacity(CHUNK_SIZE, File::open(archive)?));
     for entry in archive.entries()? {
@@ -271,7 +237,7 @@ fn read_files_on(
             report.problems.push(missing(&next.0));
         };
         let is_file = entry.header().entry_type().is_file();
-        ensure!(is_file && entry.size() == size_of(&file), "{name} has another size than its row");
+        ensure!(is_file && entry.size() == file.bytes(), "{name} has another size than its row");
         let mut writer = store.map(|store| store.writer(&name));
         let mut hash = Sha256::new();
         let mut chunk = vec![0; CHUNK_SIZE];

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use galley_application::Environment;
-use galley_application::operations::asset_maintenance::FilePages;
+use galley_application::operations::asset_maintenance::AssetFiles;
 use galley_assets::StoreLocation;
 use galley_storage::{
     Database, DatabaseUrl, Options, ProcessRole, Snapshot, StagedFile, StagedStore, TableSummary,
@@ -67,7 +67,7 @@ pub(crate) async fn copy(
     bar.finish_and_clear();
     // The files come first, so that each copied row has its file.
     let stores = AssetStores::of(settings, arguments, &from, &to)?;
-    let files = stores.copy(snapshot).await?;
+    let files = stores.copy(&snapshot).await?;
     target.finish().await?;
     source.close().await;
     print(&copied);
@@ -106,8 +106,8 @@ impl AssetStores {
     }
 
     /// Copies the files, if the target has a store of its own.
-    async fn copy(&self, source: Snapshot) -> anyhow::Result<FileReport> {
-        if FilePages::of_snapshot(source.clone()).next().await?.is_empty() {
+    async fn copy(&self, source: &Snapshot) -> anyhow::Result<FileReport> {
+        if AssetFiles::of_snapshot(source.clone()).next().await?.is_none() {
             return Ok(FileReport::default());
         }
         let Some(to) = &self.to else {
@@ -115,7 +115,7 @@ impl AssetStores {
             return Ok(FileReport::default());
         };
         let (from, to) = (open_asset_store(&self.from)?, open_asset_store(to)?);
-        assets::copy(FilePages::of_snapshot(source), &from, &to).await
+        assets::copy(source, &from, &to).await
     }
 }
 
@@ -151,7 +151,7 @@ async fn write_backup(
     file: &Path,
     with_assets: bool,
 ) -> anyhow::Result<ArchiveReport> {
-    let has_assets = with_assets && !FilePages::new(database).next().await?.is_empty();
+    let has_assets = with_assets && AssetFiles::of_database(database).next().await?.is_some();
     let mut archive = if has_assets { Some(UnfinishedArchive::create(file)?) } else { None };
     let rows = archive.as_ref().map_or(file, |archive| &archive.rows.0);
     let (bar, tell) = progress::for_store("done");
@@ -239,7 +239,7 @@ pub(crate) async fn restore(
     bar.finish_and_clear();
     let database = Database::open(options).await?;
     let key = key::check(settings, &database).await;
-    let has_assets = !FilePages::new(&database).next().await?.is_empty();
+    let has_assets = AssetFiles::of_database(&database).next().await?.is_some();
     database.close().await;
     say!("Restored into {:?}.", settings.database()?);
     if rows.is_some() {

@@ -62,6 +62,11 @@ pub struct AssetFile {
 }
 
 impl AssetFile {
+    /// Returns the size in bytes as an unsigned number.
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.size).unwrap_or_default()
+    }
+
     /// Returns the SHA-256 in hexadecimal digits.
     pub fn hash(&self) -> String {
         FileHash(self.sha256).to_string()

@@ -17,9 +17,9 @@ use galley_storage::{Database, Tx, WriteTx};
 use crate::asset_resources::{AssetResources, AssetSettings};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::asset_maintenance::{self, ALL};
+use crate::operations::asset_maintenance::{ALL, AssetList};
 use crate::operations::assets::{
-    NewAsset, begin_file, check_size, create_in, has_row, inspect, remove_stored, share_file,
+    NewAsset, begin_file, check_size, create_in, inspect, remove_stored, remove_unused, share_file,
 };
 use crate::operations::restored_version;
 use crate::rejection::{Reason, Rejection};
@@ -60,7 +60,12 @@ impl AssetDestination {
     /// Lists the assets with these bytes.
     pub async fn list_by_hash(&self, sha256: [u8; 32]) -> Result<Vec<Asset>, Error> {
         let filter = AssetFilter { sha256: Some(sha256), ..AssetFilter::default() };
-        asset_maintenance::list(&self.database, self.scope.workspace, filter, &mut None).await
+        let mut list = AssetList::new(&self.database, self.scope.workspace, filter);
+        let mut found = Vec::new();
+        while let Some(asset) = list.next().await? {
+            found.push(asset);
+        }
+        Ok(found)
     }
 
     /// Stores a file as a new asset.
@@ -76,7 +81,7 @@ impl AssetDestination {
             create_in(tx, environment, scope, settings, new.clone(), file.clone()).await
         };
         let created = self.database.write("assets.import", create).await;
-        self.remove_unused(&name, &created).await;
+        remove_unused(&self.database, &self.settings.store, &name, &created).await;
         created
     }
 
@@ -116,7 +121,7 @@ impl AssetDestination {
             Ok::<_, Error>(assets::insert(tx, workspace, &asset).await?)
         };
         let restored = self.database.write("assets.restore", restore).await;
-        self.remove_unused(&name, &restored).await;
+        remove_unused(&self.database, &self.settings.store, &name, &restored).await;
         restored.map(|()| true)
     }
 
@@ -150,20 +155,6 @@ impl AssetDestination {
         let written = writer.finish().await?;
         let file = inspect(store, &resources.images, &name, written).await?;
         Ok((name, file))
-    }
-
-    /// Removes a file that has got no row, as it has an equal one, or as its asset was rejected.
-    /// Without success, the housekeeping does it later.
-    async fn remove_unused<T>(&self, name: &FileName, created: &Result<T, Error>) {
-        // A failed transaction may still be committed. The housekeeping decides later.
-        if !matches!(created, Err(Error::Storage(_)))
-            && matches!(has_row(&self.database, name).await, Ok(false))
-        {
-            let removed = remove_stored(&self.database, &self.settings.store, name).await;
-            if let Err(error) = removed {
-                tracing::warn!(%error, %name, "a file of an asset could not be removed yet");
-            }
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The comparison of the store of assets with the database, copies of its files, and the deletion
 //! of unused assets.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::vec::IntoIter;
 
 use futures_util::{StreamExt, TryStreamExt};
 use galley_assets::{AssetStore, FileName, FileWriter, StoreError};
@@ -25,41 +26,57 @@ const PAGE: i64 = 500;
 pub(crate) const ALL: VisibleAssets<'static> =
     VisibleAssets { view: ContentView::Current, within: None };
 
-/// The files of all workspaces, page by page.
-pub struct FilePages<'d> {
-    source: FileSource<'d>,
+/// The files of all workspaces, by workspace and id.
+pub struct AssetFiles<'d> {
+    source: RowSource<'d>,
     after: Option<(WorkspaceId, AssetFileId)>,
+    page: IntoIter<(WorkspaceId, AssetFile)>,
 }
 
-enum FileSource<'d> {
+enum RowSource<'d> {
     Database(&'d Database),
     Snapshot(Snapshot),
 }
 
-impl<'d> FilePages<'d> {
-    /// Returns the files from the first on.
-    pub fn new(database: &'d Database) -> Self {
-        Self { source: FileSource::Database(database), after: None }
+impl<'d> AssetFiles<'d> {
+    /// Returns the files of a database.
+    pub fn of_database(database: &'d Database) -> Self {
+        Self::new(RowSource::Database(database))
     }
 
-    /// Returns the files of a snapshot from the first on.
+    /// Returns the files of a snapshot.
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
-        Self { source: FileSource::Snapshot(snapshot), after: None }
+        Self::new(RowSource::Snapshot(snapshot))
     }
 
-    /// Returns the next files, or none after the last ones.
-    pub async fn next(&mut self) -> Result<Vec<(FileName, AssetFile)>, Error> {
-        let after = self.after;
-        let read =
-            async move |tx: &Tx<'_>| Ok::<_, Error>(assets::list_files(tx, after, PAGE).await?);
-        let files = match &self.source {
-            FileSource::Database(database) => database.read_long("assets.files", read).await?,
-            FileSource::Snapshot(snapshot) => snapshot.read("assets.files", read).await?,
-        };
-        self.after = files.last().map(|(workspace, file)| (*workspace, file.id)).or(after);
-        let named =
-            |(workspace, file): (_, AssetFile)| (FileName::original(workspace, file.id), file);
-        Ok(files.into_iter().map(named).collect())
+    fn new(source: RowSource<'d>) -> Self {
+        Self { source, after: None, page: Vec::new().into_iter() }
+    }
+
+    /// Returns the next file.
+    pub async fn next(&mut self) -> Result<Option<(FileName, AssetFile)>, Error> {
+        if self.page.len() == 0 {
+            let after = self.after;
+            let read =
+                async move |tx: &Tx<'_>| Ok::<_, Error>(assets::list_files(tx, after, PAGE).await?);
+            let files = match &self.source {
+                RowSource::Database(database) => database.read_long("assets.files", read).await?,
+                RowSource::Snapshot(snapshot) => snapshot.read("assets.files", read).await?,
+            };
+            self.page = files.into_iter();
+        }
+        let Some((workspace, file)) = self.page.next() else { return Ok(None) };
+        self.after = Some((workspace, file.id));
+        Ok(Some((FileName::original(workspace, file.id), file)))
+    }
+
+    /// Returns the bytes of all further files.
+    pub async fn bytes(mut self) -> Result<u64, Error> {
+        let mut bytes = 0;
+        while let Some((_, file)) = self.next().await? {
+            bytes += file.bytes();
+        }
+        Ok(bytes)
     }
 }
 
@@ -85,7 +102,7 @@ pub async fn check_file(
         Err(StoreError::NotFound) => return Ok(Some(FileDefect::Missing)),
         found => found?,
     };
-    if i64::try_from(size) != Ok(file.size) {
+    if size != file.bytes() {
         return Ok(Some(FileDefect::Size(size)));
     }
     if !with_hash {
@@ -119,7 +136,7 @@ pub async fn unknown_files(
     let workspaces = database.read("workspaces.list", read).await?;
     let own: HashSet<WorkspaceId> = workspaces.into_iter().map(|(id, _)| id).collect();
     let mut unknown = UnknownFiles::default();
-    let mut last = None;
+    let (mut some, mut last) = (HashMap::<WorkspaceId, Vec<AssetFileId>>::new(), None);
     let mut listed = store.list();
     while let Some(found) = listed.next().await {
         let found = found?;
@@ -128,20 +145,41 @@ pub async fn unknown_files(
         if found.created_at_ms >= before.ms() || last.as_ref() == Some(&name) {
             continue;
         }
-        last = Some(name.clone());
-        let (workspace, id) = (name.workspace, name.file);
-        if !own.contains(&workspace) {
+        if own.contains(&name.workspace) {
+            let of_workspace = some.entry(name.workspace).or_default();
+            of_workspace.push(name.file);
+            if of_workspace.len() >= FILES_PER_READ {
+                let ids = std::mem::take(of_workspace);
+                unknown.orphans.extend(orphans(database, name.workspace, ids).await?);
+            }
+        } else {
             unknown.foreign += 1;
-            continue;
         }
-        let is_known = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(assets::is_known_file(tx, workspace, id).await?)
-        };
-        if !database.read("assets.known", is_known).await? {
-            unknown.orphans.push(name);
-        }
+        last = Some(name);
+    }
+    for (workspace, ids) in some {
+        unknown.orphans.extend(orphans(database, workspace, ids).await?);
     }
     Ok(unknown)
+}
+
+/// The files that are looked up at a time.
+const FILES_PER_READ: usize = 500;
+
+/// Returns those of the files that neither a row nor a leftover names.
+async fn orphans(
+    database: &Database,
+    workspace: WorkspaceId,
+    ids: Vec<AssetFileId>,
+) -> Result<Vec<FileName>, Error> {
+    let read = async move |tx: &Tx<'_>| {
+        let mut known = assets::existing_files(tx, workspace, &ids).await?;
+        known.extend(assets::existing_leftovers(tx, workspace, &ids).await?);
+        let known: HashSet<_> = known.into_iter().collect();
+        let unknown = ids.iter().copied().filter(|id| !known.contains(id));
+        Ok::<_, Error>(unknown.map(|id| FileName::original(workspace, id)).collect())
+    };
+    database.read("assets.known", read).await
 }
 
 /// Copies a file into a writer. Returns false, and leaves nothing, if its SHA-256 differs from that
@@ -152,53 +190,46 @@ pub async fn copy_file(
     file: &AssetFile,
     mut to: FileWriter,
 ) -> Result<bool, Error> {
-    let mut stream = from.stream(name, 0..u64::try_from(file.size).unwrap_or_default()).await?;
+    let mut stream = from.stream(name, 0..file.bytes()).await?;
     while let Some(chunk) = stream.try_next().await? {
         to.write(chunk).await?;
     }
     Ok(to.finish_if(&file.sha256).await?)
 }
 
-/// The unused assets of a workspace, page by page.
+/// The assets of a workspace, by their creation.
 #[derive(Debug)]
-pub struct UnusedAssets<'d> {
+pub struct AssetList<'d> {
     database: &'d Database,
     workspace: WorkspaceId,
-    /// The time before which they were created.
-    before: Timestamp,
-    after: Option<String>,
-}
-
-impl<'d> UnusedAssets<'d> {
-    /// Returns the assets that were created before a time, and to which no piece refers.
-    pub fn new(database: &'d Database, workspace: WorkspaceId, before: Timestamp) -> Self {
-        Self { database, workspace, before, after: None }
-    }
-
-    /// Returns the next assets, or none after the last ones.
-    pub async fn next(&mut self) -> Result<Vec<Asset>, Error> {
-        let filter = AssetFilter { is_used: Some(false), ..AssetFilter::default() };
-        let found = list(self.database, self.workspace, filter, &mut self.after).await?;
-        let before = self.before;
-        // Assets are listed by creation.
-        Ok(found.into_iter().take_while(|asset| asset.created_at < before).collect())
-    }
-}
-
-/// Lists the assets of a workspace after a position, and advances it.
-pub async fn list(
-    database: &Database,
-    workspace: WorkspaceId,
     filter: AssetFilter,
-    after: &mut Option<String>,
-) -> Result<Vec<Asset>, Error> {
-    let page = IdPage { after: after.clone(), ..IdPage::first(PAGE) };
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(assets::list(tx, workspace, ALL, &filter, &page).await?)
-    };
-    let found = database.read_long("assets.list", read).await?;
-    *after = found.last().map(|asset| asset.id.to_string()).or(after.take());
-    Ok(found)
+    after: Option<String>,
+    page: IntoIter<Asset>,
+}
+
+impl<'d> AssetList<'d> {
+    /// Returns the assets that a filter selects.
+    pub fn new(database: &'d Database, workspace: WorkspaceId, filter: AssetFilter) -> Self {
+        Self { database, workspace, filter, after: None, page: Vec::new().into_iter() }
+    }
+
+    /// Returns the next asset.
+    pub async fn next(&mut self) -> Result<Option<Asset>, Error> {
+        if self.page.len() == 0 {
+            let page = IdPage { after: self.after.clone(), ..IdPage::first(PAGE) };
+            let (workspace, filter) = (self.workspace, self.filter.clone());
+            let read = async move |tx: &Tx<'_>| {
+                Ok::<_, Error>(assets::list(tx, workspace, ALL, &filter, &page).await?)
+            };
+            let found = self.database.read_long("assets.list", read).await?;
+            self.page = found.into_iter();
+        }
+        let next = self.page.next();
+        if let Some(asset) = &next {
+            self.after = Some(asset.id.to_string());
+        }
+        Ok(next)
+    }
 }
 
 /// Deletes an asset if it is still unused. Returns false for one that is used or deleted by now.

@@ -227,15 +227,32 @@ pub async fn create(
     };
     let created = idempotency::create(caller, "assets.create", request, None, create, respond);
     let created = created.await;
-    if matches!(created, Err(Error::Storage(_))) {
-        // The transaction may still be committed. The housekeeping decides later.
-        return created;
-    }
-    // An equal file, a replayed response and a rejection leave the file without a row.
-    if matches!(has_row(caller.service().database(), &name).await, Ok(false)) {
-        delete_file(caller.service(), &name).await;
-    }
+    let service = caller.service();
+    remove_unused(service.database(), &service.settings().assets.store, &name, &created).await;
     created
+}
+
+/// Removes a stored file whose creation of an asset has ended, if it has got no row: an equal file,
+/// a replayed response and a rejection leave it without one.
+pub(crate) async fn remove_unused<T>(
+    database: &Database,
+    store: &AssetStore,
+    name: &FileName,
+    created: &Result<T, Error>,
+) {
+    // A failed transaction may still be committed. The housekeeping decides later.
+    if !matches!(created, Err(Error::Storage(_)))
+        && matches!(has_row(database, name).await, Ok(false))
+    {
+        warn_of_failure(remove_stored(database, store, name).await, name);
+    }
+}
+
+/// Logs a removal without success, which the housekeeping repeats.
+fn warn_of_failure(removed: Result<(), Error>, name: &FileName) {
+    if let Err(error) = removed {
+        tracing::warn!(%error, %name, "a file of an asset could not be removed yet");
+    }
 }
 
 /// Creates the asset of an uploaded file. If the workspace has an equal file, that one is used.
@@ -482,9 +499,7 @@ fn in_use(uses: &[ReferringPiece]) -> Rejection {
 /// Removes a file and its renditions from the store. Without success, the housekeeping does it
 /// later.
 async fn delete_file(service: &Service, name: &FileName) {
-    if let Err(error) = remove_file(service, name).await {
-        tracing::warn!(%error, %name, "a file of an asset could not be removed yet");
-    }
+    warn_of_failure(remove_file(service, name).await, name);
 }
 
 /// Removes a file from the cache, and from the store.
@@ -548,8 +563,7 @@ pub async fn read(
     range: std::ops::Range<u64>,
 ) -> Result<ServedBytes, Error> {
     let (store, name) = (&service.settings().assets.store, &served.name);
-    let is_small =
-        u64::try_from(served.asset.file.size).is_ok_and(|size| size <= CACHED_SIZE_LIMIT);
+    let is_small = served.asset.file.bytes() <= CACHED_SIZE_LIMIT;
     if is_small {
         let read = async { Ok(store.read(name).await?) };
         return Ok(ServedBytes::Whole(service.assets().images.cached(name, read).await?));
@@ -589,7 +603,7 @@ pub async fn rendition(
 }
 
 /// Returns true if a file has a row.
-pub(crate) async fn has_row(database: &Database, name: &FileName) -> Result<bool, Error> {
+pub async fn has_row(database: &Database, name: &FileName) -> Result<bool, Error> {
     let (workspace, id) = (name.workspace, name.file);
     let find = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(assets::existing_files(tx, workspace, &[id]).await?)

@@ -1,6 +1,6 @@
 //! The files of the assets to which exported pieces refer, in the folder `assets`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use galley_application::Error;
 use galley_assets::FileName;
@@ -16,6 +16,9 @@ use super::names;
 
 /// The folder of the files.
 const FOLDER: &str = "assets";
+
+/// The keys that one statement looks up.
+const KEYS_PER_STATEMENT: usize = 1_000;
 
 /// The characters that a relative address escapes.
 const ESCAPED: &AsciiSet =
@@ -49,21 +52,32 @@ impl ExportedAssets {
         snapshot: &Snapshot,
         pieces: &[PieceInView],
     ) -> Result<(), Error> {
+        let mut keys = BTreeSet::new();
         for (piece, content) in pieces {
             let cover = piece.fields.cover_url.as_ref().map(WebReference::as_str);
-            for text in [content.as_deref(), cover].into_iter().flatten() {
-                for key in referenced_keys(text) {
-                    if !self.names.contains_key(&key) {
-                        let find = async move |tx: &Tx<'_>| {
-                            Ok::<_, Error>(assets::find_by_key(tx, key).await?)
-                        };
-                        let found = snapshot.read("export.asset", find).await?;
-                        let own = found.filter(|(workspace, _)| *workspace == self.workspace);
-                        let name = own.map(|(_, asset)| self.add(asset));
-                        self.names.insert(key, name);
-                    }
-                }
+            let texts = [content.as_deref(), cover].into_iter().flatten();
+            keys.extend(texts.flat_map(referenced_keys));
+        }
+        keys.retain(|key| !self.names.contains_key(key));
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let (workspace, keys) = (self.workspace, keys.into_iter().collect::<Vec<_>>());
+        self.names.extend(keys.iter().map(|key| (*key, None)));
+        let read = async move |tx: &Tx<'_>| {
+            let mut found = Vec::new();
+            for some in keys.chunks(KEYS_PER_STATEMENT) {
+                found.extend(assets::list_by_keys(tx, workspace, some).await?);
             }
+            Ok::<_, Error>(found)
+        };
+        let mut found = snapshot.read("export.assets", read).await?;
+        // The numbers in names depend on the order.
+        found.sort_by_key(|asset| asset.id);
+        for asset in found {
+            let key = asset.key;
+            let name = self.add(asset);
+            self.names.insert(key, Some(name));
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ impl ExportFolder {
         file: &AssetFile,
     ) -> anyhow::Result<bool> {
         let path = self.path_of(name)?;
-        let size = u64::try_from(file.size)?;
+        let size = file.bytes();
         let there = fs::symlink_metadata(&path);
         if there.is_ok_and(|there| there.is_file() && there.len() == size)
             && !self.own.includes(&path)

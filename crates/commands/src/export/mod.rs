@@ -37,17 +37,13 @@ async fn write_files(
     files: &BTreeMap<String, (FileName, AssetFile)>,
 ) -> anyhow::Result<()> {
     let store = open_asset_store(&settings.asset_store()?)?;
-    let bar = progress::bytes_bar(files.values().map(|(_, file)| size_of(file)).sum());
+    let bar = progress::bytes_bar(files.values().map(|(_, file)| file.bytes()).sum());
     for (name, (stored, file)) in files {
         folder.write_asset(name, &store, stored, file).await;
-        bar.inc(size_of(file));
+        bar.inc(file.bytes());
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-fn size_of(file: &AssetFile) -> u64 {
-    u64::try_from(file.size).unwrap_or_default()
 }
 
 pub(crate) async fn run(

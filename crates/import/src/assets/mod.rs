@@ -20,7 +20,7 @@ use galley_application::operations::asset_import::AssetDestination;
 use galley_assets::{FileType, HEAD_SIZE, HashingReader};
 use galley_domain::ContentGroupId;
 use galley_domain::address_policy::AddressPolicy;
-use galley_domain::asset::{AssetFilename, FileHash};
+use galley_domain::asset::{AssetFilename, FileHash, referenced_keys};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 use fetch::Fetcher;
 pub(crate) use search::SourceLocation;
 use storage::DatabaseAssets;
-pub(crate) use storage::{AssetStorage, StoredAsset, is_asset_below};
+pub(crate) use storage::{AssetStorage, StoredAsset};
 
 /// A check of a path, such as that of a file of the database.
 pub type PathCheck = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
@@ -36,6 +36,8 @@ pub type PathCheck = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 /// The component that stores files as assets. Its methods block, and run on threads of the parser.
 pub struct AssetImporter {
     storage: Arc<dyn AssetStorage>,
+    /// The group of new assets.
+    group: ContentGroupId,
     /// The folders in which files are searched, besides those of the sources.
     folders: Vec<PathBuf>,
     is_own: PathCheck,
@@ -113,13 +115,14 @@ impl fmt::Debug for AssetImporter {
 impl AssetImporter {
     /// Creates an importer into a database and its store.
     pub fn into_database(destination: AssetDestination, group: ContentGroupId) -> Self {
-        Self::new(Arc::new(DatabaseAssets { destination, group }))
+        Self::new(Arc::new(DatabaseAssets(destination)), group)
     }
 
     /// Creates an importer into this storage.
-    pub(crate) fn new(storage: Arc<dyn AssetStorage>) -> Self {
+    pub(crate) fn new(storage: Arc<dyn AssetStorage>, group: ContentGroupId) -> Self {
         Self {
             storage,
+            group,
             folders: Vec::new(),
             is_own: Arc::new(|_| false),
             fetcher: None,
@@ -188,7 +191,7 @@ impl AssetImporter {
             Some(path) => FileSource::Path(path),
             None if self.fetcher.is_some() && kind == AddressKind::Image => {
                 let is_web = address.starts_with("http://") || address.starts_with("https://");
-                if !is_web || self.storage.is_own_address(address) {
+                if !is_web || self.is_own_address(address) {
                     return Resolved::Kept;
                 }
                 FileSource::Url(address.to_owned())
@@ -215,6 +218,23 @@ impl AssetImporter {
             }
             other => other,
         }
+    }
+
+    /// Returns true for the address of an asset of the same place.
+    fn is_own_address(&self, address: &str) -> bool {
+        let base_url = self.storage.base_url().trim_end_matches('/');
+        let path = address.strip_prefix(base_url).filter(|_| !base_url.is_empty());
+        path.is_some_and(|path| !referenced_keys(path).is_empty())
+    }
+
+    /// Finds an asset of the group, or of no group, with these bytes, preferably one with this
+    /// name.
+    fn find(&self, hash: FileHash, name: &AssetFilename) -> Result<Option<StoredAsset>, String> {
+        let mut found = self.runtime.block_on(self.storage.list(hash))?;
+        found.retain(|asset| asset.group.is_none_or(|group| group == self.group));
+        let named = found.iter().position(|asset| asset.filename == name.as_str());
+        let place = named.unwrap_or(0);
+        Ok((place < found.len()).then(|| found.swap_remove(place)))
     }
 
     fn store(&self, source: &FileSource, kind: AddressKind) -> Result<Resolved, String> {
@@ -247,8 +267,7 @@ impl AssetImporter {
             };
         }
         let name = AssetFilename::parse(name).map_err(|invalid| format!("its name {invalid}"))?;
-        let found = self.runtime.block_on(self.storage.find(read.sha256, &name))?;
-        let stored = match found {
+        let stored = match self.find(read.hash, &name)? {
             Some(found) => {
                 self.counts.existing.fetch_add(1, Ordering::Relaxed);
                 found
@@ -256,18 +275,19 @@ impl AssetImporter {
             None => {
                 let stored = if self.is_dry_run {
                     // An address that no piece has yet.
-                    let address = format!("https://new.invalid/{}", read.hash());
-                    StoredAsset { address, width: None }
+                    let address = format!("https://new.invalid/{}", read.hash);
+                    let (filename, group) = (name.as_str().to_owned(), Some(self.group));
+                    StoredAsset { address, filename, group, width: None }
                 } else {
-                    self.runtime.block_on(self.storage.store(&name, path))?
+                    self.runtime.block_on(self.storage.store(&name, self.group, path))?
                 };
                 self.counts.stored.fetch_add(1, Ordering::Relaxed);
                 self.counts.bytes.fetch_add(read.size, Ordering::Relaxed);
                 stored
             }
         };
-        let StoredAsset { address, width } = stored;
-        Ok(Resolved::Asset(ResolvedAsset { address, width, hash: read.hash() }))
+        let StoredAsset { address, width, .. } = stored;
+        Ok(Resolved::Asset(ResolvedAsset { address, width, hash: read.hash.to_string() }))
     }
 }
 
@@ -298,15 +318,9 @@ fn is_linked_type(media_type: &str) -> bool {
 
 /// The properties of a file.
 struct ReadFile {
-    sha256: [u8; 32],
+    hash: FileHash,
     size: u64,
     media_type: &'static str,
-}
-
-impl ReadFile {
-    fn hash(&self) -> String {
-        FileHash(self.sha256).to_string()
-    }
 }
 
 fn read_file(path: &Path) -> std::io::Result<ReadFile> {
@@ -315,5 +329,5 @@ fn read_file(path: &Path) -> std::io::Result<ReadFile> {
     (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head)?;
     let rest = std::io::copy(&mut file, &mut std::io::sink())?;
     let media_type = FileType::detect(&head).media_type;
-    Ok(ReadFile { sha256: file.into_sha256(), size: head.len() as u64 + rest, media_type })
+    Ok(ReadFile { hash: FileHash(file.into_sha256()), size: head.len() as u64 + rest, media_type })
 }

@@ -53,7 +53,7 @@ impl ServerDestination {
 
     /// Returns the importer of files.
     pub(crate) fn assets(&self, group: ContentGroupId) -> AssetImporter {
-        AssetImporter::new(Arc::new(ServerAssets { api: Arc::clone(&self.api), group }))
+        AssetImporter::new(Arc::new(ServerAssets(Arc::clone(&self.api))), group)
     }
 
     /// Creates the missing tags of the labels.

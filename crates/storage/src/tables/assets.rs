@@ -11,16 +11,25 @@ use crate::engine::{Affects, Error, Result, Row, Tx, Value, WriteTx, in_list, pa
 use crate::tables::asset_usage::VisibleAssets;
 use crate::tables::paging::IdPage;
 
+/// The columns of a file `f`.
+macro_rules! file_columns {
+    () => {
+        "f.id, f.sha256, f.size, f.media_type, f.width, f.height, f.placeholder"
+    };
+}
+
 macro_rules! columns {
     ($group:literal) => {
         concat!(
             "a.id, a.key, a.filename, a.alt, ",
             $group,
-            ", a.version, a.created_at_ms, f.id, f.sha256, f.size, f.media_type, f.width, \
-             f.height, f.placeholder"
+            ", a.version, a.created_at_ms, ",
+            file_columns!()
         )
     };
 }
+
+const FILE_COLUMNS: &str = file_columns!();
 
 /// The columns of an asset `a` and its file `f`. The group is null if it was deleted.
 const COLUMNS: &str = columns!(
@@ -33,9 +42,6 @@ const COLUMNS_WITHOUT_GROUP: &str = columns!("NULL");
 /// The tables of [`COLUMNS`].
 const TABLES: &str = "assets a JOIN asset_files f
     ON f.workspace_id = a.workspace_id AND f.id = a.file_id";
-
-/// The columns of a file `f`.
-const FILE_COLUMNS: &str = "f.id, f.sha256, f.size, f.media_type, f.width, f.height, f.placeholder";
 
 /// The first column of the file.
 const FILE: usize = 7;
@@ -93,6 +99,22 @@ pub async fn find_for_update(
         tx.exists(&lock, params![workspace, id]).await?;
     }
     find(tx, workspace, id, visible).await
+}
+
+/// Lists the assets with these keys, without their groups.
+pub async fn list_by_keys(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    keys: &[AssetKey],
+) -> Result<Vec<Asset>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("a.key", keys.iter().copied(), &mut params);
+    let sql =
+        format!("SELECT {COLUMNS_WITHOUT_GROUP} FROM {TABLES} WHERE a.workspace_id = ?1{listed}");
+    tx.query(&sql, &params, read).await
 }
 
 /// Finds the asset with this key, without its group, and its workspace.
@@ -358,18 +380,30 @@ pub async fn existing_files(
     workspace: WorkspaceId,
     ids: &[AssetFileId],
 ) -> Result<Vec<AssetFileId>> {
+    existing(tx, "SELECT id FROM asset_files", "id", workspace, ids).await
+}
+
+/// Returns those of `ids` that are leftovers.
+pub async fn existing_leftovers(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[AssetFileId],
+) -> Result<Vec<AssetFileId>> {
+    existing(tx, "SELECT file_id FROM asset_leftovers", "file_id", workspace, ids).await
+}
+
+async fn existing(
+    tx: &Tx<'_>,
+    select: &str,
+    column: &str,
+    workspace: WorkspaceId,
+    ids: &[AssetFileId],
+) -> Result<Vec<AssetFileId>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let mut params = vec![Value::from(workspace)];
-    let listed = in_list("id", ids.iter().copied(), &mut params);
-    let sql = format!("SELECT id FROM asset_files WHERE workspace_id = ?1{listed}");
+    let listed = in_list(column, ids.iter().copied(), &mut params);
+    let sql = format!("{select} WHERE workspace_id = ?1{listed}");
     tx.query(&sql, &params, |row| row.get(0)).await
-}
-
-/// Returns true if a file has a row, or is a leftover.
-pub async fn is_known_file(tx: &Tx<'_>, workspace: WorkspaceId, id: AssetFileId) -> Result<bool> {
-    let sql = "SELECT 1 FROM asset_files WHERE workspace_id = ?1 AND id = ?2
-        UNION ALL SELECT 1 FROM asset_leftovers WHERE workspace_id = ?1 AND file_id = ?2";
-    tx.exists(sql, params![workspace, id]).await
 }

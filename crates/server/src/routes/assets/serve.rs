@@ -160,7 +160,7 @@ async fn whole_or_part(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let file = &served.asset.file;
-    let size = u64::try_from(file.size).unwrap_or_default();
+    let size = file.bytes();
     let tag = format!("\"{}\"", file.hash());
     let range = match requested_range(headers, &tag, size) {
         RequestedRange::Whole => None,

@@ -1,5 +1,7 @@
 //! Calls of the functions of assets, and of their references in pieces.
 
+use std::collections::BTreeSet;
+
 use galley_domain::asset::{Asset, AssetFile, AssetFilename};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, ContentPieceOverrides};
 use galley_domain::publication::ContentView;
@@ -86,9 +88,7 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     let files = [(workspace, photo.clone()), (workspace, text.clone())];
     assert_eq!(own(None).await?, files);
     assert_eq!(own(Some((workspace, photo.id))).await?, files[1..]);
-    let is_known = async |workspace, id| assets::is_known_file(tx, workspace, id).await;
-    assert!(is_known(workspace, photo.id).await? && !is_known(workspace, equal.id).await?);
-    assert!(!is_known(WorkspaceId::new(1), photo.id).await?);
+    assert_eq!(assets::existing_leftovers(tx, workspace, &ids).await?, []);
 
     let mut one = asset(&photo, Some(group));
     let two = asset(&photo, None);
@@ -109,6 +109,14 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert_eq!(assets::find(tx, WorkspaceId::new(1), one.id, ALL).await?, None);
     assert_eq!(assets::find_by_key(tx, two.key).await?, Some((workspace, two.clone())));
     assert_eq!(assets::find_by_key(tx, AssetKey::new(1)).await?, None);
+    let by_keys = async |workspace, keys: &[AssetKey]| {
+        let found = assets::list_by_keys(tx, workspace, keys).await?;
+        Ok::<_, Error>(found.into_iter().map(|asset| asset.id).collect::<BTreeSet<_>>())
+    };
+    let keys = [one.key, two.key, AssetKey::new(1)];
+    assert_eq!(by_keys(workspace, &keys).await?, BTreeSet::from([one.id, two.id]));
+    assert_eq!(by_keys(workspace, &[]).await?, BTreeSet::new());
+    assert_eq!(by_keys(WorkspaceId::new(1), &keys).await?, BTreeSet::new());
     let all = async |visible| {
         assets::list(tx, workspace, visible, &AssetFilter::default(), &IdPage::default()).await
     };
@@ -157,7 +165,9 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert!(!assets::delete(tx, workspace, &one, NOW).await?, "another asset has its file");
     assert!(assets::delete(tx, workspace, &two, NOW).await?);
     assert_eq!(assets::due_leftovers(tx, NOW, 9).await?, [(workspace, photo.id)]);
-    assert!(assets::is_known_file(tx, workspace, photo.id).await?, "it is removed later");
+    let ids = [photo.id, text.id];
+    assert_eq!(assets::existing_leftovers(tx, workspace, &ids).await?, [photo.id]);
+    assert_eq!(assets::existing_leftovers(tx, WorkspaceId::new(1), &ids).await?, []);
     assert!(assets::delete(tx, workspace, &lost, NOW).await?);
     assert_eq!(all(ALL).await?, []);
     assert_eq!(assets::stored_size(tx, workspace).await?, 0);
