@@ -4,21 +4,27 @@
 //! and rejects one that takes too much memory when decoded. Panics of decoders are errors of the
 //! image.
 
+use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::pixels::{U8x3, U8x4, U16, U16x2, U16x3, U16x4};
+use fast_image_resize::{
+    FilterType, IntoImageView, IntoImageViewMut, PixelTrait, ResizeAlg, ResizeOptions, Resizer,
+};
 use galley_domain::asset::RenditionFormat;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, GenericImageView, ImageDecoder, ImageReader, Limits, Rgb, RgbImage};
+use image::{
+    ColorType, DynamicImage, GenericImageView, ImageDecoder, ImageReader, Limits, Rgb, RgbImage,
+};
 use moxcms::{ColorProfile, DataColorSpace, Layout, TransformOptions};
 
 use crate::file_type::ImageFormat;
 
 /// The limit on bytes of a decoded image: 55 million pixels without transparency, 41 million with
-/// it.
+/// it or of grey, 28 million of grey with transparency.
 pub const DECODED_SIZE_LIMIT: u64 = 160 * 1024 * 1024;
 
 /// The limit on bytes of a file that is decoded.
@@ -84,10 +90,18 @@ pub fn stored_dimensions(head: &[u8]) -> Option<Dimensions> {
 /// Returns the memory in bytes that the image takes when it is decoded. Rejects one over the limit.
 pub fn memory_needed(bytes: &[u8], format: ImageFormat) -> Result<u64, ImageError> {
     without_panic(|| {
-        let decoded = decoder(bytes, format)?.total_bytes();
+        let decoder = decoder(bytes, format)?;
+        let (decoded, (width, height)) = (decoder.total_bytes(), decoder.dimensions());
+        let pixels = u64::from(width) * u64::from(height);
         let is_progressive = format == ImageFormat::Jpeg && is_progressive_jpeg(bytes);
         // A progressive one has all coefficients in memory, of two bytes each.
         let needed = if is_progressive { decoded.saturating_mul(3) } else { decoded };
+        // Before it is resized, a grey image is converted.
+        let needed = match decoder.color_type() {
+            ColorType::L8 => needed.max(decoded + 3 * pixels),
+            ColorType::La8 => needed.max(decoded + 4 * pixels),
+            _ => needed,
+        };
         if needed > DECODED_SIZE_LIMIT { Err(ImageError::TooLarge) } else { Ok(needed) }
     })
 }
@@ -208,7 +222,7 @@ impl Decoded {
         let Self { mut image, orientation, profile } = self;
         // The size is changed first, as the rest is quicker on a small image.
         if size != image.dimensions() {
-            image = resized(&image, size.0, size.1)?;
+            image = resized(image, size.0, size.1)?;
         }
         image.apply_orientation(orientation);
         let mut image = if image.color().has_alpha() {
@@ -231,13 +245,39 @@ fn scaled(side: u32, numerator: u32, denominator: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(SIDE_LIMIT).max(1)
 }
 
-fn resized(image: &DynamicImage, width: u32, height: u32) -> Result<DynamicImage, ImageError> {
+/// Returns the image in another size.
+///
+/// The resizer is compiled for each type of pixels that is named here. Those of one and two bytes
+/// would take as long to compile as the other six together, so such images are converted before.
+fn resized(image: DynamicImage, width: u32, height: u32) -> Result<DynamicImage, ImageError> {
+    let image = match image {
+        DynamicImage::ImageLuma8(_) => image.into_rgb8().into(),
+        DynamicImage::ImageLumaA8(_)
+        | DynamicImage::ImageRgb32F(_)
+        | DynamicImage::ImageRgba32F(_) => image.into_rgba8().into(),
+        other => other,
+    };
     let mut smaller = DynamicImage::new(width, height, image.color());
+    match image.color() {
+        ColorType::Rgb8 => resize::<U8x3>(&image, &mut smaller)?,
+        ColorType::L16 => resize::<U16>(&image, &mut smaller)?,
+        ColorType::La16 => resize::<U16x2>(&image, &mut smaller)?,
+        ColorType::Rgb16 => resize::<U16x3>(&image, &mut smaller)?,
+        ColorType::Rgba16 => resize::<U16x4>(&image, &mut smaller)?,
+        _ => resize::<U8x4>(&image, &mut smaller)?,
+    }
+    Ok(smaller)
+}
+
+fn resize<P: PixelTrait>(from: &DynamicImage, to: &mut DynamicImage) -> Result<(), ImageError> {
+    let unreadable = |message: &dyn fmt::Display| ImageError::Unreadable(message.to_string());
+    let (Some(from), Some(mut to)) = (from.image_view::<P>(), to.image_view_mut::<P>()) else {
+        return Err(unreadable(&"its pixels have an unknown type"));
+    };
     let filter = ResizeAlg::Convolution(FilterType::Lanczos3);
     let options = ResizeOptions::new().resize_alg(filter);
-    let resized = Resizer::new().resize(image, &mut smaller, &options);
-    resized.map_err(|error| ImageError::Unreadable(error.to_string()))?;
-    Ok(smaller)
+    let resized = Resizer::new().resize_typed(&from, &mut to, &options);
+    resized.map_err(|error| unreadable(&error))
 }
 
 /// Returns the image with the colours of sRGB, or `None` if the profile does not describe its
