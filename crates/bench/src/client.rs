@@ -37,12 +37,23 @@ impl SetupClient {
         body: Option<&Value>,
     ) -> anyhow::Result<(String, Vec<u8>)> {
         let body = body.map(Value::to_string).unwrap_or_default();
+        self.send_bytes(method, path, body.as_bytes())
+    }
+
+    /// Sends any bytes. Returns head and body of a successful response.
+    pub(crate) fn send_bytes(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> anyhow::Result<(String, Vec<u8>)> {
         let (token, length) = (&self.token, body.len());
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
         self.stream.write_all(request.as_bytes())?;
+        self.stream.write_all(body)?;
         self.buffer.clear();
         let head_end = loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {

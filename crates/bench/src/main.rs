@@ -5,6 +5,7 @@
 //!
 //! - [`plan`] defines the sections, and the yardstick of each.
 //! - [`operations`] defines the requests.
+//! - [`assets`] measures files and renditions.
 //! - [`rows`] measures in turns.
 //! - [`load`] drives a server with wrk.
 //! - [`server`] starts a server on a core of its own and reads its resource usage.
@@ -17,6 +18,7 @@
     reason = "figures for people have few digits"
 )]
 
+mod assets;
 mod client;
 mod files;
 mod load;

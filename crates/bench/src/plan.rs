@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use galley_testing::open_loop::OpenLoopClient;
 
+use crate::assets;
 use crate::load;
 use crate::operations::Operations;
 use crate::rows::{self, Comparison, Effort, HEADS};
@@ -71,6 +72,8 @@ enum Section {
     Sizes,
     /// PostgreSQL.
     Postgres,
+    /// Files of assets, and renditions.
+    Assets,
     /// The console in a browser.
     Console,
 }
@@ -91,6 +94,7 @@ impl Plan {
             Section::Beside,
             Section::Sizes,
             Section::Postgres,
+            Section::Assets,
             Section::Console,
         ];
         for section in all {
@@ -106,6 +110,7 @@ impl Plan {
                 Section::Beside => self.beside()?,
                 Section::Sizes => self.sizes()?,
                 Section::Postgres => self.postgres()?,
+                Section::Assets => self.assets()?,
                 Section::Console => self.console()?,
             }
         }
@@ -434,6 +439,17 @@ impl Plan {
             self.rows(vec![row], "floor", &galley, &floor)?;
         }
         Ok(())
+    }
+
+    fn assets(&self) -> anyhow::Result<()> {
+        let store = self.store(self.few)?.copy_to(&self.work())?;
+        let galley = store.serve(&self.galley, &[])?;
+        let row = assets::cached_image(&galley, &store)?;
+        self.rows(vec![row], "constant", &galley, &Self::constant()?)?;
+        if let Some(nginx) = assets::nginx(&self.work())? {
+            self.rows(vec![assets::beside_nginx(&galley, &store)?], "nginx", &galley, &nginx)?;
+        }
+        assets::renditions(&self.work(), &galley, &store, self.rounds)
     }
 
     /// Runs the measurements of a script in a browser, beside plain pages with the same content.

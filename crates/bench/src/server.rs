@@ -19,7 +19,7 @@ pub(crate) const LOAD_CORE: &str = "1";
 const START_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The clock ticks per second in `/proc/<pid>/stat`, 100 on Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(crate) struct PinnedServer {
     child: Child,

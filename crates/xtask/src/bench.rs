@@ -15,6 +15,7 @@ use anyhow::{Result, bail};
 use crate::{
     cargo, child,
     postgres::{self, Provision},
+    programs,
     signals::Signals,
     step::Steps,
     test,
@@ -49,7 +50,16 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     if let Some(url) = provision.url() {
         measure.args(["--postgres", url]);
     }
-    if arguments.is_empty() || arguments.iter().any(|argument| argument == "console") {
+    let wants = |section: &str| arguments.is_empty() || arguments.iter().any(|one| one == section);
+    if let Some(nginx) = programs::PROGRAMS.iter().find(|one| one.name == "nginx")
+        && wants("assets")
+    {
+        match nginx.provide() {
+            Ok(path) => _ = measure.env(nginx.variable, path),
+            Err(reason) => steps.skip("nginx", &format!("{reason:#}")),
+        }
+    }
+    if wants("console") {
         for (name, variable, path) in test::provide_browser(&mut steps) {
             match path {
                 Ok(path) => _ = measure.env(variable, path),
