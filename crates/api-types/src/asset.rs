@@ -84,6 +84,25 @@ impl<'a> AssetBody<'a> {
     }
 }
 
+/// A resumable upload.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AssetUpload)]
+pub struct AssetUploadBody {
+    /// The identifier of the asset, which exists once all bytes have arrived.
+    #[schema(value_type = schemas::AssetId)]
+    pub id: AssetId,
+    /// The size of the file in bytes.
+    #[schema(minimum = 0, example = 345_678)]
+    pub size: i64,
+    /// The number of bytes that are stored.
+    #[schema(minimum = 0, example = 100_000)]
+    pub received: i64,
+    /// The time from which on the upload can't be continued; null if it is complete.
+    #[schema(value_type = Option<schemas::Time>)]
+    pub expires_at: Option<Timestamp>,
+}
+
 body! {
     /// A change of an asset. Its file can't be changed: upload another one.
     change AssetChange of AssetId {

@@ -71,7 +71,7 @@ pub(crate) type UploadMemory = OwnedSemaphorePermit;
 const UPLOAD_UNITS: u32 = 96;
 
 /// The memory of the largest upload: a part that arrives, and those that are sent to the store.
-const UNITS_PER_UPLOAD: u32 = 24;
+const UNITS_PER_UPLOAD: u32 = 16;
 
 /// The time for which an upload waits for memory.
 const UPLOAD_TIMEOUT: Duration = Duration::from_mins(1);

@@ -11,7 +11,9 @@ use galley_storage::{
 };
 
 use crate::environment::Environment;
-use crate::operations::{assets, audit, content_pieces, scheduled_publishing, sign_in, trash};
+use crate::operations::{
+    asset_uploads, assets, audit, content_pieces, scheduled_publishing, sign_in, trash,
+};
 use crate::order_spreader;
 use crate::service::Service;
 
@@ -112,9 +114,12 @@ async fn remove_expired_trash(service: &Service) {
     }
 }
 
-/// Removes files of assets that interrupted uploads and deletions have left.
+/// Removes expired uploads, and files of assets that uploads and deletions have left.
 async fn remove_leftover_files(service: &Service) {
     loop {
+        if let Err(error) = asset_uploads::remove_expired(service).await {
+            tracing::warn!(%error, "expired uploads could not be removed");
+        }
         match assets::remove_leftovers(service).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed files of assets without an asset"),

@@ -91,12 +91,16 @@ galley_domain::named_enum! {
         SlugTaken = "slug_taken",
         /// A piece refers to the asset.
         AssetInUse = "asset_in_use",
+        /// The upload continues at another position.
+        UploadOffsetMismatch = "upload_offset_mismatch",
         /// The revision is the latest one, whose values are current.
         LatestRevision = "latest_revision",
         /// The revision is published, or is to be.
         PublishedRevision = "published_revision",
         /// The resource has changed since it was read.
         PreconditionFailed = "precondition_failed",
+        /// The version of a protocol is not supported.
+        UnsupportedProtocol = "unsupported_protocol",
         /// The body exceeds its size limit.
         PayloadTooLarge = "payload_too_large",
         /// The assets of the workspace would exceed their size limit.
@@ -117,6 +121,8 @@ galley_domain::named_enum! {
         TooManySignIns = "too_many_sign_ins",
         /// The workspace exceeds its limit on invites.
         TooManyInvites = "too_many_invites",
+        /// The workspace has too many uploads that have not ended.
+        TooManyUploads = "too_many_uploads",
         /// An internal error.
         Internal = "internal",
         /// The disk is full.

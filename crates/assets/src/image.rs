@@ -90,14 +90,15 @@ pub fn stored_dimensions(head: &[u8]) -> Option<Dimensions> {
 /// Returns the memory in bytes that the image takes when it is decoded. Rejects one over the limit.
 pub fn memory_needed(bytes: &[u8], format: ImageFormat) -> Result<u64, ImageError> {
     without_panic(|| {
-        let decoder = decoder(bytes, format)?;
-        let (decoded, (width, height)) = (decoder.total_bytes(), decoder.dimensions());
+        let header = decoder(bytes, format)?;
+        let ((width, height), color) = (header.dimensions(), header.color_type());
+        let decoded = header.total_bytes();
         let pixels = u64::from(width) * u64::from(height);
         let is_progressive = format == ImageFormat::Jpeg && is_progressive_jpeg(bytes);
         // A progressive one has all coefficients in memory, of two bytes each.
         let needed = if is_progressive { decoded.saturating_mul(3) } else { decoded };
         // Before it is resized, a grey image is converted.
-        let needed = match decoder.color_type() {
+        let needed = match color {
             ColorType::L8 => needed.max(decoded + 3 * pixels),
             ColorType::La8 => needed.max(decoded + 4 * pixels),
             _ => needed,

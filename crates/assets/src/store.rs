@@ -34,8 +34,8 @@ use crate::file_stream::file_stream;
 use crate::file_type::HEAD_SIZE;
 
 /// The size up to which a file is sent to a bucket in one request, and that of the parts of larger
-/// ones. Buckets require parts of 5 MiB at least.
-const PART_SIZE: usize = 8 * 1024 * 1024;
+/// ones: the smallest that buckets allow, as each upload has three of them in memory.
+const PART_SIZE: usize = 5 * 1024 * 1024;
 
 /// The parts of one file that are sent at once.
 const PARTS_AT_ONCE: usize = 2;

@@ -73,6 +73,40 @@ impl AssetFile {
     }
 }
 
+/// A resumable upload that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssetUpload {
+    /// The identifier of the asset that it creates.
+    pub id: AssetId,
+    /// The name of the file.
+    pub filename: AssetFilename,
+    /// The text in place of an image.
+    pub alt: Option<ShortText>,
+    /// The group of the asset; `None` for the whole workspace.
+    pub content_group_id: Option<ContentGroupId>,
+    /// The client's description of the file, which it gets back as it is.
+    pub metadata: String,
+    /// The size of the file in bytes.
+    pub size: i64,
+    /// The number of bytes that are stored.
+    pub received: i64,
+    /// The number of parts that are stored.
+    pub part_count: i64,
+    /// The time of its removal.
+    pub expires_at: Timestamp,
+}
+
+/// A stored part of a resumable upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadPart {
+    /// The name of its file in the store.
+    pub file: AssetFileId,
+    /// The position of its first byte.
+    pub first_byte: i64,
+    /// Its size in bytes.
+    pub size: i64,
+}
+
 /// The SHA-256 of a file, as 64 hexadecimal digits in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileHash(pub [u8; 32]);

@@ -310,6 +310,11 @@ impl App {
         &self.0.limits.assets.base_url
     }
 
+    /// Returns the size limit of a file in bytes.
+    pub(crate) fn asset_size_limit(&self) -> u64 {
+        self.0.limits.assets.size_limit
+    }
+
     /// Returns the memory budget of request bodies.
     pub(crate) fn request_memory(&self) -> &WorkspaceMemory {
         &self.0.request_memory

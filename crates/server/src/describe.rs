@@ -172,6 +172,8 @@ fn operation(item: &PathItem) -> (Method, &Operation) {
         (Method::POST, &item.post),
         (Method::PUT, &item.put),
         (Method::DELETE, &item.delete),
+        (Method::PATCH, &item.patch),
+        (Method::OPTIONS, &item.options),
     ];
     let mut operations = operations.into_iter();
     let found = operations.find_map(|(method, operation)| Some((method, operation.as_ref()?)));

@@ -46,6 +46,7 @@ const PARTS: &[SuitePart] = &[
             &[
                 "kills::",
                 "schedules_under_kills::",
+                "assets_under_kills::",
                 "takeover::",
                 "invites::",
                 "an_interrupted_restore_continues",
@@ -92,7 +93,7 @@ const PARTS: &[SuitePart] = &[
     SuitePart {
         name: "load",
         says: "overload, and thousands of idle clients",
-        tests: &[("galley", &["load::"])],
+        tests: &[("galley", &["load::", "asset_uploads::"])],
         extends_short_run: true,
     },
     SuitePart {
@@ -123,6 +124,7 @@ const PARTS: &[SuitePart] = &[
                     "listen::",
                     "hostile_responses",
                     "hostile_schemas::",
+                    "damaged_files::",
                 ],
             ),
         ],

@@ -19,7 +19,8 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::asset_maintenance::{ALL, AssetList};
 use crate::operations::assets::{
-    NewAsset, begin_file, check_size, create_in, inspect, remove_stored, remove_unused, share_file,
+    NewAsset, UPLOAD_LIMIT, begin_file, check_size, create_in, inspect, remove_stored,
+    remove_unused, share_file,
 };
 use crate::operations::restored_version;
 use crate::rejection::{Reason, Rejection};
@@ -78,7 +79,8 @@ impl AssetDestination {
         let own = self.clone();
         let create = async move |tx: &WriteTx<'_>| {
             let Self { environment, scope, settings, .. } = &own;
-            create_in(tx, environment, scope, settings, new.clone(), file.clone()).await
+            let id = AssetId::new(environment.new_id());
+            create_in(tx, environment, scope, settings, id, new.clone(), file.clone()).await
         };
         let created = self.database.write("assets.import", create).await;
         remove_unused(&self.database, &self.settings.store, &name, &created).await;
@@ -132,7 +134,7 @@ impl AssetDestination {
     ) -> Result<(FileName, AssetFile), Error> {
         let Self { database, environment, scope, settings, resources } = self;
         let store = &settings.store;
-        let name = begin_file(database, environment, scope.workspace).await?;
+        let name = begin_file(database, environment, scope.workspace, UPLOAD_LIMIT).await?;
         let mut writer = store.writer(&name);
         let mut bytes = pin!(bytes);
         while let Some(chunk) = bytes.next().await {

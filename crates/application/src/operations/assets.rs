@@ -49,7 +49,7 @@ pub struct NewAsset {
 }
 
 /// Returns the assets that a scope sees.
-fn visible(scope: &Scope) -> VisibleAssets<'_> {
+pub(crate) fn visible(scope: &Scope) -> VisibleAssets<'_> {
     VisibleAssets { view: scope.view, within: scope.content_groups.as_deref() }
 }
 
@@ -92,7 +92,7 @@ async fn uses(tx: &Tx<'_>, scope: &Scope, asset: &Asset) -> Result<Vec<Referring
 }
 
 /// The time after which the file of an upload without an end is removed.
-const UPLOAD_LIMIT: Duration = Duration::from_hours(24);
+pub(crate) const UPLOAD_LIMIT: Duration = Duration::from_hours(24);
 
 /// An upload whose bytes are arriving.
 #[derive(Debug)]
@@ -108,14 +108,29 @@ impl Upload {
     /// Begins an upload. A size that the client states is checked first. Waits while other uploads
     /// have the memory.
     pub async fn begin(caller: &Caller, stated_size: Option<u64>) -> Result<Self, Error> {
+        Self::begin_for(caller, stated_size, UPLOAD_LIMIT).await
+    }
+
+    /// Begins an upload whose file is removed after `limit`, if it has no row then.
+    pub(crate) async fn begin_for(
+        caller: &Caller,
+        stated_size: Option<u64>,
+        limit: Duration,
+    ) -> Result<Self, Error> {
         let service = caller.service();
         let settings = &service.settings().assets;
         let size_limit = settings.size_limit;
         check_size(stated_size.unwrap_or_default(), size_limit)?;
         let memory = service.assets().upload_memory(stated_size).await?;
-        let name = begin_file(service.database(), caller.environment(), caller.workspace()).await?;
+        let (database, environment) = (service.database(), caller.environment());
+        let name = begin_file(database, environment, caller.workspace(), limit).await?;
         let writer = settings.store.writer(&name);
         Ok(Self { name, writer, size_limit, _memory: memory })
+    }
+
+    /// Returns the number of bytes that were written.
+    pub(crate) const fn size(&self) -> u64 {
+        self.writer.size()
     }
 
     /// Appends bytes.
@@ -130,6 +145,12 @@ impl Upload {
         delete_file(caller.service(), &self.name).await;
     }
 
+    /// Completes the file. Returns its name.
+    pub(crate) async fn store(self) -> Result<FileName, Error> {
+        self.writer.finish().await?;
+        Ok(self.name)
+    }
+
     /// Completes the file, and detects its type.
     pub async fn finish(self, caller: &Caller) -> Result<UploadedFile, Error> {
         let Self { name, writer, .. } = self;
@@ -141,14 +162,16 @@ impl Upload {
     }
 }
 
-/// Names a new file. From here on, an interruption leaves a file that the housekeeping knows.
+/// Names a new file. From here on, an interruption leaves a file that the housekeeping knows, and
+/// removes after `limit`.
 pub(crate) async fn begin_file(
     database: &Database,
     environment: &Environment,
     workspace: WorkspaceId,
+    limit: Duration,
 ) -> Result<FileName, Error> {
     let file = AssetFileId::new(environment.new_id());
-    let remove_at = environment.now().later(UPLOAD_LIMIT);
+    let remove_at = environment.now().later(limit);
     let insert = async move |tx: &WriteTx<'_>| {
         Ok::<_, Error>(assets::insert_leftover(tx, workspace, file, remove_at).await?)
     };
@@ -167,8 +190,8 @@ pub(crate) fn check_size(size: u64, limit: u64) -> Result<(), Error> {
 /// A file in the store that has no row yet.
 #[derive(Debug, Clone)]
 pub struct UploadedFile {
-    name: FileName,
-    file: AssetFile,
+    pub(crate) name: FileName,
+    pub(crate) file: AssetFile,
 }
 
 impl UploadedFile {
@@ -223,7 +246,9 @@ pub async fn create(
     let (own, file, name) = (caller.clone(), uploaded.file.clone(), uploaded.name.clone());
     let create = async move |tx: &WriteTx<'_>| {
         let settings = &own.service().settings().assets;
-        create_in(tx, own.environment(), &own.scope(), settings, new.clone(), file.clone()).await
+        let id = AssetId::new(own.environment().new_id());
+        let scope = own.scope();
+        create_in(tx, own.environment(), &scope, settings, id, new.clone(), file.clone()).await
     };
     let created = idempotency::create(caller, "assets.create", request, None, create, respond);
     let created = created.await;
@@ -261,6 +286,7 @@ pub(crate) async fn create_in(
     environment: &Environment,
     scope: &Scope,
     settings: &AssetSettings,
+    id: AssetId,
     new: NewAsset,
     file: AssetFile,
 ) -> Result<Asset, Error> {
@@ -268,7 +294,7 @@ pub(crate) async fn create_in(
     check_group(tx, scope, new.content_group_id).await?;
     let file = share_file(tx, workspace, settings.workspace_limit, file).await?;
     let asset = Asset {
-        id: AssetId::new(environment.new_id()),
+        id,
         key: environment.new_asset_key(),
         filename: new.filename,
         alt: new.alt,
@@ -296,7 +322,7 @@ pub(crate) async fn share_file(
     if let Some(known) = assets::find_file_for_update(tx, workspace, &file.sha256).await? {
         return Ok(known);
     }
-    check_workspace_size(tx, workspace, workspace_limit, &file).await?;
+    check_workspace_size(tx, workspace, workspace_limit, file.size).await?;
     match assets::insert_file(tx, workspace, &file).await? {
         FileInsertion::Inserted => Ok(file),
         FileInsertion::HasEqual => {
@@ -311,15 +337,15 @@ pub(crate) async fn share_file(
     }
 }
 
-/// Rejects a file that exceeds the size limit of the workspace.
-async fn check_workspace_size(
+/// Rejects a file with which the workspace would exceed its size limit.
+pub(crate) async fn check_workspace_size(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     limit: Option<u64>,
-    file: &AssetFile,
+    size: i64,
 ) -> Result<(), Error> {
     let Some(limit) = limit else { return Ok(()) };
-    let stored = assets::stored_size(tx, workspace).await?.saturating_add(file.size);
+    let stored = assets::stored_size(tx, workspace).await?.saturating_add(size);
     if u64::try_from(stored).is_ok_and(|stored| stored <= limit) {
         return Ok(());
     }
@@ -329,7 +355,7 @@ async fn check_workspace_size(
 
 /// Rejects a group that does not exist, or that the token does not reach. A limited token names
 /// one.
-async fn check_group(
+pub(crate) async fn check_group(
     tx: &Tx<'_>,
     scope: &Scope,
     group: Option<ContentGroupId>,
@@ -417,16 +443,24 @@ async fn find_for_update(
 ) -> Result<Asset, Error> {
     let found = assets::find_for_update(tx, scope.workspace, id, visible(scope)).await?;
     let asset = found.ok_or_else(Error::not_found)?;
-    let is_own = match asset.content_group_id {
-        Some(group) => scope.contains_group(tx, group).await?,
-        None => scope.content_groups.is_none(),
-    };
-    if !is_own {
+    if !is_own(tx, scope, asset.content_group_id).await? {
         let detail = "the token is limited to some groups, and the asset belongs to no one of them";
         return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
     }
     expected.check_version(asset.version)?;
     Ok(asset)
+}
+
+/// Returns true if the scope changes assets of this group, or of the whole workspace.
+pub(crate) async fn is_own(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    group: Option<ContentGroupId>,
+) -> Result<bool, Error> {
+    match group {
+        Some(group) => scope.contains_group(tx, group).await,
+        None => Ok(scope.content_groups.is_none()),
+    }
 }
 
 /// Deletes an asset. Unless `is_forced`, an asset in use is kept.
@@ -498,7 +532,7 @@ fn in_use(uses: &[ReferringPiece]) -> Rejection {
 
 /// Removes a file and its renditions from the store. Without success, the housekeeping does it
 /// later.
-async fn delete_file(service: &Service, name: &FileName) {
+pub(crate) async fn delete_file(service: &Service, name: &FileName) {
     warn_of_failure(remove_file(service, name).await, name);
 }
 

@@ -6,6 +6,7 @@
 
 pub mod asset_import;
 pub mod asset_maintenance;
+pub mod asset_uploads;
 pub mod assets;
 pub mod audit;
 pub mod authority;

@@ -109,6 +109,16 @@ fn images_and_files_are_uploaded_described_replaced_and_deleted() {
 }
 
 #[test]
+fn scripts_in_files_do_not_run_at_their_addresses() {
+    run_script_on_sqlite("files.mjs", 0);
+}
+
+#[test]
+fn a_published_client_continues_uploads() {
+    run_script_on_sqlite("uploads.mjs", 0);
+}
+
+#[test]
 fn roles_variants_and_custom_fields_are_edited_and_changes_are_listed() {
     run_script_on_sqlite("models.mjs", 2);
 }

@@ -13,12 +13,15 @@
 )]
 
 mod asset_files;
+mod asset_uploads;
+mod assets_under_kills;
 mod backup;
 mod bundle;
 mod clients;
 mod commands;
 mod console;
 mod contract;
+mod damaged_files;
 mod disclosure;
 mod export;
 mod failing_disk;

@@ -159,6 +159,13 @@ impl Program {
         }
     }
 
+    /// Returns the greatest memory of the process so far in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
     /// Kills the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

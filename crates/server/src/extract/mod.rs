@@ -14,4 +14,5 @@ pub(crate) mod request;
 pub(crate) mod request_origin;
 pub(crate) mod sign_in_client;
 pub(crate) mod staleness;
+pub(crate) mod tus;
 pub(crate) mod upload;

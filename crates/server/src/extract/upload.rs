@@ -1,18 +1,21 @@
-//! Requests to upload a file: a raw body, or a form (`multipart/form-data`). The bytes are passed
-//! on as they arrive.
+//! Requests to upload a file: a raw body, a form (`multipart/form-data`), or a part of a resumable
+//! upload. The bytes are passed on as they arrive.
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{
+    AsHeaderName, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use galley_application::{Reason, Rejection};
 use galley_domain::Invalid;
+
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 
@@ -27,12 +30,18 @@ use crate::problem::Problem;
 pub(crate) struct UploadRequest {
     pub(crate) prefer: Prefer,
     pub(crate) key: IdempotencyKey,
+    pub(crate) file: FileRequest,
+}
+
+/// The headers and the bytes of a file.
+#[derive(Debug)]
+pub(crate) struct FileRequest {
     headers: HeaderMap,
     body: Body,
     timeout: Duration,
 }
 
-arguments! { UploadRequest: idempotent, prefer; }
+arguments! { UploadRequest: idempotent, prefer; FileRequest: ; }
 
 impl FromRequest<App> for UploadRequest {
     type Rejection = Problem;
@@ -41,6 +50,16 @@ impl FromRequest<App> for UploadRequest {
         let (mut parts, body) = request.into_parts();
         let key = IdempotencyKey::from_request_parts(&mut parts, app).await?;
         let prefer = Prefer::of(&parts.headers);
+        let file = FileRequest::from_request(Request::from_parts(parts, body), app).await?;
+        Ok(Self { prefer, key, file })
+    }
+}
+
+impl FromRequest<App> for FileRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
         let timeout = app.limits().receive_timeout;
         let headers = parts.headers;
         let encoding = headers.get(CONTENT_ENCODING).map_or("", |value| text_of(value));
@@ -48,7 +67,7 @@ impl FromRequest<App> for UploadRequest {
             let detail = "send the file without Content-Encoding";
             return Err(Problem::new(Reason::UnsupportedMediaType, detail));
         }
-        Ok(Self { prefer, key, headers, body, timeout })
+        Ok(Self { headers, body, timeout })
     }
 }
 
@@ -56,7 +75,17 @@ fn text_of(value: &axum::http::HeaderValue) -> &str {
     value.to_str().unwrap_or_default()
 }
 
-impl UploadRequest {
+impl FileRequest {
+    /// Returns the text of a header. One that is no text is a replacement character.
+    pub(crate) fn header(&self, name: impl AsHeaderName) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+    }
+
+    /// Returns true if the request has a body that is not empty.
+    pub(crate) fn has_body(&self) -> bool {
+        !self.body.is_end_stream()
+    }
+
     /// Returns the size that the client states.
     pub(crate) fn stated_size(&self) -> Option<u64> {
         text_of(self.headers.get(CONTENT_LENGTH)?).parse().ok()

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    AGE, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
+    AGE, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK,
+    LOCATION, RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method};
 use galley_domain::text::WebOrigin;
 use tower_http::cors::CorsLayer;
 
 use crate::extract::prefer::APPLIED;
+use crate::extract::tus;
 use crate::respond::created::REPLAYED;
 use crate::respond::response::{CONVERSION_WARNINGS, TOTAL_COUNT};
 
@@ -27,13 +29,23 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
         "x-request-id",
     ]
     .map(HeaderName::from_static);
+    let [content_digest, repr_digest, method_override] =
+        ["content-digest", "repr-digest", "x-http-method-override"].map(HeaderName::from_static);
     let header = |origin: &WebOrigin| HeaderValue::try_from(origin.as_str()).ok();
     let origins: Vec<HeaderValue> = origins.iter().filter_map(header).collect();
     CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         .allow_headers([
             AUTHORIZATION,
+            CONTENT_DISPOSITION,
             CONTENT_TYPE,
             IF_MATCH,
             IF_NONE_MATCH,
@@ -41,6 +53,13 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             idempotency_key,
             last_event_id,
             request_id.clone(),
+            content_digest,
+            repr_digest,
+            method_override,
+            tus::RESUMABLE,
+            tus::LENGTH,
+            tus::METADATA,
+            tus::OFFSET,
         ])
         .expose_headers([
             AGE,
@@ -55,6 +74,12 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             rate,
             rate_policy,
             request_id,
+            tus::RESUMABLE,
+            tus::SUPPORTED_VERSIONS,
+            tus::EXPIRES,
+            tus::LENGTH,
+            tus::METADATA,
+            tus::OFFSET,
         ])
         .max_age(PREFLIGHT_MAX_AGE)
 }

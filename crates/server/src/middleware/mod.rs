@@ -12,3 +12,4 @@ pub(crate) mod request_context;
 pub(crate) mod request_id;
 pub(crate) mod request_log;
 pub(crate) mod response_memory;
+pub(crate) mod tus;

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::middleware::completion::{self, Handlers};
 use crate::middleware::{
     cached_response, compression, conditional_get, error_response, malformed_request,
-    request_context, response_memory,
+    request_context, response_memory, tus,
 };
 
 /// Nests middleware functions: the first sees the request first and the response last.
@@ -60,6 +60,7 @@ impl Pipeline {
             response_memory::reserve(app),
             error_response::write(),
             malformed_request::reject(),
+            tus::apply(),
             completion::run(handlers)
         }
     }

@@ -26,6 +26,9 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The media type of a form with a file.
 const UPLOAD_FORM: &str = "multipart/form-data";
 
+/// The media type of a part of a resumable upload.
+const UPLOAD_PART: &str = "application/offset+octet-stream";
+
 /// The name of the security scheme.
 const TOKEN_SCHEME: &str = "accessToken";
 
@@ -282,7 +285,8 @@ impl OperationContext<'_> {
 
     fn complete_body(&self, operation: &mut Value) {
         let content = &mut operation["requestBody"]["content"];
-        let has_form = [FORM, UPLOAD_FORM].iter().any(|form| content.get(*form).is_some());
+        let has_form =
+            [FORM, UPLOAD_FORM, UPLOAD_PART].iter().any(|form| content.get(*form).is_some());
         match content.get_mut(JSON) {
             Some(body) => self.add_example(body),
             None if has_form => {}
@@ -330,7 +334,11 @@ impl OperationContext<'_> {
             if status.as_str() < "400" {
                 answer["description"] = self.describe(status).into();
             }
+            let own = answer["headers"].take();
             answer["headers"] = self.headers(status, operation);
+            for (name, header) in own.as_object().into_iter().flatten() {
+                answer["headers"][name] = header.clone();
+            }
             answers.insert(status.clone(), answer);
         }
         let writes = matches!(self.facts.effect(self.method), "put" | "delete");
@@ -389,7 +397,7 @@ impl OperationContext<'_> {
 
     fn describe(&self, status: &str) -> &'static str {
         match (self.facts.effect(self.method), status) {
-            ("get" | "post", "200") => "OK.",
+            ("get" | "options" | "post", "200") => "OK.",
             ("put", "200") => {
                 "With `Prefer: return=representation`: the resource in its new state."
             }

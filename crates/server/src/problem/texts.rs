@@ -194,6 +194,17 @@ texts! {
          data, in a variant, in its published revision, or in the trash.",
         "`GET /assets/used-by` lists the pieces. Remove the address from them, or delete the asset \
          with `force=true`; its address is 404 then.";
+    UploadOffsetMismatch, CONFLICT, "The upload continues at another position",
+        "`Upload-Offset` is not the number of bytes that are stored: a part was lost or sent twice, or \
+         another request has continued or ended the upload.",
+        "`HEAD /assets/uploads` returns the position. Send the bytes from there on.";
+    UnsupportedProtocol, PRECONDITION_FAILED, "The version of the protocol is not supported",
+        "The header `Tus-Resumable` is missing, or names another version of the protocol than \
+         `Tus-Version` of the response.",
+        "Use a client for tus 1.0.0.";
+    TooManyUploads, TOO_MANY_REQUESTS, "The workspace has too many uploads",
+        "1,000 resumable uploads of the workspace have not ended.",
+        "Complete them, or delete them with `DELETE /assets/uploads`. They expire after seven days.";
     AssetStorageExceeded, PAYLOAD_TOO_LARGE, "The workspace has too many assets",
         "The files of the workspace would exceed their size limit (`asset-workspace-size-limit`).",
         "Delete assets that are no longer in use, or ask the operator for a higher limit.";

@@ -43,7 +43,7 @@ async fn asset(service: &Service, query: &str, bytes: impl Into<Vec<u8>>) -> Val
 }
 
 /// Requests a public address, without a token.
-async fn fetch(service: &Service, url: &str) -> Response {
+pub(crate) async fn fetch(service: &Service, url: &str) -> Response {
     fetch_with(service, url, &[]).await
 }
 
@@ -59,7 +59,7 @@ fn header<'r>(response: &'r Response, name: &str) -> &'r str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-fn url(asset: &Value) -> &str {
+pub(crate) fn url(asset: &Value) -> &str {
     asset["url"].as_str().unwrap()
 }
 
@@ -72,7 +72,7 @@ fn encoded(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
 }
 
 /// Returns the number of files below a folder, with the parts of unfinished ones.
-fn files_in(folder: &Path) -> usize {
+pub(crate) fn files_in(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
     entries.map(|entry| if entry.path().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
 }

@@ -16,6 +16,7 @@
 
 mod actors;
 mod addresses;
+mod asset_uploads;
 mod assets;
 mod audit;
 mod bad_input;

@@ -56,11 +56,11 @@ impl RequestSummary {
 pub(crate) fn check(asked: &RequestSummary, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
     check_safety(asked, status, headers);
     let reads = asked.method == Method::HEAD;
-    let method = if reads { "get".to_owned() } else { asked.method.as_str().to_lowercase() };
     let Some((path, item)) = find(&asked.path) else {
         assert_eq!(status, 404, "{} {} is not described", asked.method, asked.path);
         return;
     };
+    let method = if reads { "get".to_owned() } else { asked.method.as_str().to_lowercase() };
     let Some(operation) = item.get(&method) else {
         // 200 is the response to a CORS preflight.
         let expected = status == 405 || (asked.method == Method::OPTIONS && status == 200);

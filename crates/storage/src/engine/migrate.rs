@@ -64,6 +64,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     27 "sessions" "0027_sessions.sql",
     28 "invite links" "0028_invite_links.sql",
     29 "assets" "0029_assets.sql",
+    30 "asset uploads" "0030_asset_uploads.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

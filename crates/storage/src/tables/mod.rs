@@ -2,6 +2,7 @@
 //! parameter.
 
 mod asset_references;
+pub mod asset_uploads;
 pub mod asset_usage;
 pub mod assets;
 pub mod audit;

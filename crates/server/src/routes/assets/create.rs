@@ -14,7 +14,7 @@ use galley_domain::{ContentGroupId, Invalid};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::WriteAssets;
-use crate::extract::upload::UploadRequest;
+use crate::extract::upload::{FileRequest, UploadRequest};
 use crate::resources::overload;
 use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
@@ -93,7 +93,7 @@ pub(crate) async fn handle(
     let given = TextParts::of_query(&mut query);
     query.finish()?;
     let (prefer, key) = (request.prefer, request.key.clone());
-    let received = Box::pin(receive(actor.caller(), given, request));
+    let received = Box::pin(receive(actor.caller(), given, request.file));
     let (new, file) = overload::uncounted(received).await?;
     // The digest of the file stands for its bytes.
     let identity = format!("{:?} {:?}", file.sha256(), new);
@@ -109,8 +109,8 @@ pub(crate) async fn handle(
 
 /// The texts of an upload: those of the query, replaced by parts of the form.
 #[derive(Debug, Default)]
-struct TextParts {
-    filename: Option<String>,
+pub(super) struct TextParts {
+    pub(super) filename: Option<String>,
     alt: Option<String>,
     content_group_id: Option<String>,
 }
@@ -125,7 +125,7 @@ impl TextParts {
     }
 
     /// Returns the part of this name.
-    fn part(&mut self, name: &str) -> Option<&mut Option<String>> {
+    pub(super) fn part(&mut self, name: &str) -> Option<&mut Option<String>> {
         match name {
             "filename" => Some(&mut self.filename),
             "alt" => Some(&mut self.alt),
@@ -135,7 +135,7 @@ impl TextParts {
     }
 
     /// Parses the texts.
-    fn parse(self) -> Result<NewAsset, Error> {
+    pub(super) fn parse(self) -> Result<NewAsset, Error> {
         let mut issues = Vec::new();
         let mut reject = |name: &str, invalid: &Invalid| {
             issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
@@ -171,7 +171,7 @@ impl TextParts {
 async fn receive(
     caller: &Caller,
     mut given: TextParts,
-    request: UploadRequest,
+    request: FileRequest,
 ) -> Result<(NewAsset, UploadedFile), Problem> {
     if let Some(boundary) = request.boundary() {
         return receive_form(caller, given, boundary?, request).await;
@@ -217,7 +217,7 @@ async fn receive_form(
     caller: &Caller,
     mut given: TextParts,
     boundary: String,
-    request: UploadRequest,
+    request: FileRequest,
 ) -> Result<(NewAsset, UploadedFile), Problem> {
     let stated_size = request.stated_size();
     // The file has a limit of its own.

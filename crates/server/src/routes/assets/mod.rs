@@ -2,6 +2,7 @@
 
 pub(crate) mod create;
 pub(crate) mod serve;
+pub(crate) mod uploads;
 
 use galley_api_types::asset::{AssetBody, AssetChange, AssetUseBody};
 use galley_application::operations::assets::{self, AssetFilter};

@@ -34,6 +34,7 @@ const ACTIONS: &str = "
     PUT    /assets                       asset.update
     POST   /assets                       asset.create
     DELETE /assets                       asset.delete
+    PATCH  /assets/uploads               asset.create
     PUT    /roles                        role.update
     POST   /roles                        role.create
     DELETE /roles                        role.delete
@@ -56,8 +57,9 @@ const ACTIONS: &str = "
     POST   /webhooks/rotate-secret       webhook.rotateSecret
 ";
 
-/// The routes with other methods than GET that change no resource.
-const READS: [&str; 2] = ["/content-pieces/convert", "/events/ticket"];
+/// The routes with other methods than GET that change no resource. An upload is none before its
+/// end.
+const READS: [&str; 3] = ["/content-pieces/convert", "/events/ticket", "/assets/uploads"];
 
 async fn latest(service: &Service) -> Vec<Value> {
     service.get("/audit?perPage=10").await.body.as_array().unwrap().clone()

@@ -11,7 +11,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::target::{TargetRequest, absent, seen, start};
+use super::target::{TargetRequest, absent, part_headers, seen, start};
 use crate::query_count::without_background_statements;
 use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestWorkspace, piece_in};
@@ -81,6 +81,9 @@ PUT /assets {"id":"$own_asset","contentGroupId":"$group"}
 POST /assets?filename=x&contentGroupId=$group {"x":1}
 DELETE /assets?id=$asset
 GET /assets/used-by?id=$asset
+GET /assets/uploads?id=$asset
+PATCH /assets/uploads?id=$asset "x"
+DELETE /assets/uploads?id=$asset
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
 GET /content-pieces/list?hasVariant=$variant
@@ -270,7 +273,11 @@ async fn foreign_resources_are_indistinguishable_from_absent_ones(store: TestSto
     let requests = ids.fill(REQUESTS);
     let requests = requests.trim().lines().map(|line| {
         let (method, path, body) = parse(line);
-        (method, TargetRequest { path: path.to_owned(), body })
+        let mut target = TargetRequest { body, ..TargetRequest::without_body(path) };
+        if path.starts_with("/assets/uploads") {
+            target.headers = part_headers();
+        }
+        (method, target)
     });
     let requests: Vec<_> = requests.collect();
     // The requests cover every parameter and field that may contain an id.
@@ -434,6 +441,6 @@ impl TargetRequest {
         let body = self.body.as_ref().map(|body| {
             serde_json::from_str(&changed(&body.to_string())).expect("ids are plain texts")
         });
-        Self { path: changed(&self.path), body }
+        Self { path: changed(&self.path), headers: self.headers.clone(), body }
     }
 }

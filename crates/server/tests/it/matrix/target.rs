@@ -1,5 +1,7 @@
 //! A request for each route, and the parts of a response by which clients could distinguish cases.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use galley_server::ServerLimits;
 use galley_testing::TestStore;
 use reqwest::RequestBuilder;
@@ -10,7 +12,7 @@ use crate::response_validation::DOCUMENT;
 use crate::service::{Service, TestResponse};
 
 /// The routes that need no token, with a path of each and its status.
-pub(super) const OPEN: [(&str, &str, &str, u16); 21] = [
+pub(super) const OPEN: [(&str, &str, &str, u16); 22] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
     ("GET", "/readyz", "/readyz", 200),
@@ -18,6 +20,7 @@ pub(super) const OPEN: [(&str, &str, &str, u16); 21] = [
     ("GET", "/console", "/console", 200),
     ("GET", "/console/assets/{file}", "/console/assets/none.js", 404),
     ("GET", "/a/{key}/{filename}", "/a/00000000000000000000000000/none.png", 404),
+    ("OPTIONS", "/assets/uploads", "/assets/uploads", 200),
     ("GET", "/docs", "/docs", 200),
     ("GET", "/docs/{file}", "/docs/page.js", 200),
     ("GET", "/problems", "/problems", 200),
@@ -65,7 +68,7 @@ pub(super) async fn start(store: TestStore) -> Service {
 pub(super) fn routes() -> Vec<(String, String)> {
     let mut routes = Vec::new();
     for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
-        for method in ["get", "put", "post", "delete"] {
+        for method in ["get", "options", "put", "post", "patch", "delete"] {
             if item.get(method).is_some() {
                 routes.push((method.to_uppercase(), path.clone()));
             }
@@ -77,6 +80,7 @@ pub(super) fn routes() -> Vec<(String, String)> {
 #[derive(Debug, Clone)]
 pub(super) struct TargetRequest {
     pub(super) path: String,
+    pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Option<Value>,
 }
 
@@ -234,6 +238,7 @@ async fn target_on_other_resource(
             let id = service.create(&path, &json!({"content": name})).await;
             TargetRequest::without_body(format!("{route}?id={id}"))
         }
+        (_, "/assets/uploads") => target_on_upload(service, method, route, name).await,
         (_, "/content-groups/list") => {
             TargetRequest::without_body(format!("{route}?ancestor={group}"))
         }
@@ -245,6 +250,42 @@ async fn target_on_other_resource(
         ("DELETE", "/profile/sessions") => TargetRequest::without_body(format!("{route}?all=true")),
         _ => TargetRequest::without_body(route),
     }
+}
+
+/// Returns a request to a resumable upload of five bytes.
+async fn target_on_upload(
+    service: &Service,
+    method: &str,
+    route: &str,
+    name: &str,
+) -> TargetRequest {
+    let [filename, group] = [name, &service.home.group].map(|text| BASE64_STANDARD.encode(text));
+    let metadata = format!("filename {filename},contentGroupId {group}");
+    let create = TargetRequest {
+        headers: vec![
+            ("tus-resumable", "1.0.0".to_owned()),
+            ("upload-length", "5".to_owned()),
+            ("upload-metadata", metadata),
+        ],
+        ..TargetRequest::without_body(route)
+    };
+    if method == "POST" {
+        return create;
+    }
+    let id = create.ask(service, Some(&service.home.token), "POST").await.id();
+    let target = TargetRequest::without_body(format!("{route}?id={id}"));
+    let body = (method == "PATCH").then(|| json!("abc"));
+    TargetRequest { headers: part_headers(), body, ..target }
+}
+
+/// Returns the headers of requests to a resumable upload.
+pub(super) fn part_headers() -> Vec<(&'static str, String)> {
+    let headers = [
+        ("tus-resumable", "1.0.0"),
+        ("content-type", "application/offset+octet-stream"),
+        ("upload-offset", "0"),
+    ];
+    headers.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
 /// Returns a request that names the first of two revisions of a piece.
@@ -296,11 +337,11 @@ pub(super) fn absent(text: &str) -> String {
 
 impl TargetRequest {
     pub(super) fn with_body(path: impl Into<String>, body: Value) -> Self {
-        Self { path: path.into(), body: Some(body) }
+        Self { path: path.into(), headers: Vec::new(), body: Some(body) }
     }
 
     pub(super) fn without_body(path: impl Into<String>) -> Self {
-        Self { path: path.into(), body: None }
+        Self { path: path.into(), headers: Vec::new(), body: None }
     }
 
     /// Returns the same request with ids of no resource.
@@ -308,7 +349,18 @@ impl TargetRequest {
         let body = self.body.as_ref().map(|body| {
             serde_json::from_str(&absent(&body.to_string())).expect("ids are plain texts")
         });
-        Self { path: absent(&self.path), body }
+        let absent_pair = |pair: &str| {
+            let (name, value) = pair.split_once(' ').unwrap();
+            let value = String::from_utf8(BASE64_STANDARD.decode(value).unwrap()).unwrap();
+            format!("{name} {}", BASE64_STANDARD.encode(absent(&value)))
+        };
+        let headers = self.headers.iter().map(|(name, value)| match *name {
+            "upload-metadata" => {
+                (*name, value.split(',').map(absent_pair).collect::<Vec<_>>().join(","))
+            }
+            _ => (*name, value.clone()),
+        });
+        Self { path: absent(&self.path), headers: headers.collect(), body }
     }
 
     pub(super) async fn ask(
@@ -326,7 +378,10 @@ impl TargetRequest {
 
     /// Returns the request without a credential.
     pub(super) fn request(&self, service: &Service, method: &str) -> RequestBuilder {
-        let request = service.request(method.parse().unwrap(), &self.path);
+        let mut request = service.request(method.parse().unwrap(), &self.path);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
         match &self.body {
             Some(body) => request.json(body),
             None => request,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use galley_domain::asset::{Asset, AssetFile, AssetFilename};
+use galley_domain::asset::{Asset, AssetFile, AssetFilename, AssetUpload, UploadPart};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, ContentPieceOverrides};
 use galley_domain::publication::ContentView;
 use galley_domain::text::{ShortText, WebReference};
@@ -13,8 +13,8 @@ use galley_domain::{
 use galley_storage::asset_usage::{self, AssetUse, VisibleAssets};
 use galley_storage::assets::{AssetFilter, FileInsertion};
 use galley_storage::{
-    Error, IdPage, WriteTx, assets, content_piece_variants, content_pieces, published_pieces,
-    trash, variants,
+    Error, IdPage, WriteTx, asset_uploads, assets, content_piece_variants, content_pieces,
+    published_pieces, trash, variants,
 };
 
 use super::{ConformanceFixture, variant};
@@ -171,6 +171,68 @@ pub(super) async fn assets(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     assert!(assets::delete(tx, workspace, &lost, NOW).await?);
     assert_eq!(all(ALL).await?, []);
     assert_eq!(assets::stored_size(tx, workspace).await?, 0);
+    for file in [&photo, &text] {
+        assets::delete_leftover(tx, workspace, file.id).await?;
+    }
+    Ok(())
+}
+
+/// Exercises resumable uploads, and leaves none of them.
+pub(super) async fn uploads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let upload = AssetUpload {
+        id: AssetId::new(id()),
+        filename: AssetFilename::parse("film.mp4").unwrap(),
+        alt: Some(ShortText::parse("A film").unwrap()),
+        content_group_id: Some(open.group),
+        metadata: "filename ZmlsbS5tcDQ=".to_owned(),
+        size: 1_000,
+        received: 0,
+        part_count: 0,
+        expires_at: Timestamp::from_ms(NOW.ms() + 1),
+    };
+    let other = AssetUpload { id: AssetId::new(id()), alt: None, size: 500, ..upload.clone() };
+    assert_eq!(asset_uploads::count(tx, workspace, 9).await?, (0, 0));
+    for upload in [&upload, &other] {
+        asset_uploads::insert(tx, workspace, upload).await?;
+    }
+    assert_eq!(asset_uploads::count(tx, workspace, 9).await?, (2, 1_500));
+    assert_eq!(asset_uploads::count(tx, WorkspaceId::new(1), 9).await?, (0, 0));
+    let find = async |now| asset_uploads::find(tx, workspace, upload.id, now).await;
+    assert_eq!(find(NOW).await?.as_ref(), Some(&upload));
+    assert_eq!(find(upload.expires_at).await?, None);
+    assert_eq!(asset_uploads::find(tx, WorkspaceId::new(1), upload.id, NOW).await?, None);
+
+    let part = |first_byte| UploadPart { file: AssetFileId::new(id()), first_byte, size: 400 };
+    let append = async |part| asset_uploads::append_part(tx, workspace, upload.id, part).await;
+    let parts = [part(0), part(400)];
+    for part in parts {
+        assets::insert_leftover(tx, workspace, part.file, upload.expires_at).await?;
+        assert!(append(part).await?);
+        assert!(!append(part).await?, "the upload has continued");
+    }
+    let list = async |workspace| asset_uploads::list_parts(tx, workspace, upload.id).await;
+    assert_eq!(list(workspace).await?, parts);
+    assert_eq!(list(WorkspaceId::new(1)).await?, []);
+    let continued = AssetUpload { received: 800, part_count: 2, ..upload.clone() };
+    assert_eq!(find(NOW).await?, Some(continued));
+
+    assert_eq!(asset_uploads::expired(tx, NOW, 9).await?, []);
+    let mut expired = asset_uploads::expired(tx, upload.expires_at, 9).await?;
+    expired.sort_by_key(|(_, _, received)| *received);
+    assert_eq!(expired, [(workspace, other.id, 0), (workspace, upload.id, 800)]);
+    let delete = async |id, received| asset_uploads::delete(tx, workspace, id, received, NOW).await;
+    assert!(!delete(upload.id, 400).await?, "the upload has continued");
+    assert_eq!(assets::due_leftovers(tx, NOW, 9).await?, []);
+    assert!(delete(upload.id, 800).await?);
+    assert!(!delete(upload.id, 800).await?);
+    assert!(delete(other.id, 0).await?);
+    let due = assets::due_leftovers(tx, NOW, 9).await?;
+    assert_eq!(due, parts.map(|part| (workspace, part.file)));
+    for part in parts {
+        assets::delete_leftover(tx, workspace, part.file).await?;
+    }
+    assert_eq!(asset_uploads::count(tx, workspace, 9).await?, (0, 0));
     Ok(())
 }
 

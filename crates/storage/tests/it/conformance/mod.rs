@@ -110,6 +110,7 @@ async fn exercise(open: &OpenStore) {
         groups(tx, given.workspace, given.group).await?;
         Box::pin(audit_log(tx, given.workspace)).await?;
         Box::pin(assets::assets(tx, &given)).await?;
+        Box::pin(assets::uploads(tx, &given)).await?;
         Box::pin(pieces(tx, &given, member)).await?;
         people::leave(tx, given.workspace, member).await?;
         append_events(tx, given.workspace, given.group).await
