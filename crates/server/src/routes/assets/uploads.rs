@@ -35,7 +35,7 @@ pub(crate) const PATH: &str = "/assets/uploads";
     post, path = "/assets/uploads", operation_id = "createUpload",
     params(
         ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            example = "1.0.0"),
+            pattern = r"^1\.0\.0$", example = "1.0.0"),
         ("Upload-Length" = i64, Header, description = "The size of the file in bytes.",
             minimum = 0, example = 1_048_576),
         ("Upload-Metadata" = String, Header,
@@ -116,7 +116,7 @@ fn in_metadata(error: Error) -> Error {
     params(
         ("id" = schemas::AssetId, Query),
         ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            example = "1.0.0"),
+            pattern = r"^1\.0\.0$", example = "1.0.0"),
     ),
     responses(
         (status = 200, body = AssetUploadBody, headers(
@@ -157,7 +157,7 @@ pub(crate) async fn get(
     params(
         ("id" = schemas::AssetId, Query),
         ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            example = "1.0.0"),
+            pattern = r"^1\.0\.0$", example = "1.0.0"),
         ("Upload-Offset" = i64, Header, description = "The number of bytes before the part.",
             minimum = 0, example = 0),
     ),
@@ -198,7 +198,7 @@ pub(crate) async fn append(
     params(
         ("id" = schemas::AssetId, Query),
         ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            example = "1.0.0"),
+            pattern = r"^1\.0\.0$", example = "1.0.0"),
     ),
     responses(
         (status = 204),
