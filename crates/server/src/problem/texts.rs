@@ -201,7 +201,7 @@ texts! {
     UnsupportedProtocol, PRECONDITION_FAILED, "The version of the protocol is not supported",
         "The header `Tus-Resumable` is missing, or names another version of the protocol than \
          `Tus-Version` of the response.",
-        "Use a client for tus 1.0.0.";
+        "Use a client for tus 1.0.0, or send the header `Tus-Resumable: 1.0.0` with each request.";
     TooManyUploads, TOO_MANY_REQUESTS, "The workspace has too many uploads",
         "1,000 resumable uploads of the workspace have not ended.",
         "Complete them, or delete them with `DELETE /assets/uploads`. They expire after seven days.";
