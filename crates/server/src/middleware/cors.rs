@@ -76,6 +76,8 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             request_id,
             tus::RESUMABLE,
             tus::SUPPORTED_VERSIONS,
+            tus::SUPPORTED_EXTENSIONS,
+            tus::MAX_SIZE,
             tus::EXPIRES,
             tus::LENGTH,
             tus::METADATA,

@@ -94,6 +94,11 @@ const ROWS: &str = r#"
         -> id
         ?id=$piece -> 404 not_found
         ?id=$asset&force=perhaps -> force
+    GET PATCH DELETE /assets/uploads
+        -> id
+        ?id=$piece -> 404 not_found
+    POST /assets/uploads
+        {} -> 415 unsupported_media_type
 "#;
 
 pub(super) fn add(table: &mut Table<'_>) {

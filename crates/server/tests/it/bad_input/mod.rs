@@ -28,6 +28,8 @@ fn table(ids: &Placeholders) -> Vec<InvalidRequest> {
 
 async fn send(service: &Service, bad: &InvalidRequest) -> TestResponse {
     let request = service.request(bad.method.clone(), &bad.path).bearer_auth(&service.home.token);
+    // Requests to resumable uploads need it.
+    let request = request.header("tus-resumable", "1.0.0");
     let json = "application/json";
     let request = match &bad.body {
         InvalidBody::None => request,
