@@ -1,6 +1,7 @@
 // Files with scripts in them: nothing runs at their public addresses.
 import assert from "node:assert/strict";
-import { launch, url } from "./harness.mjs";
+import { createServer } from "node:http";
+import { launch, until, url } from "./harness.mjs";
 
 const token = process.env.GALLEY_TOKEN;
 const call = "console.log('it ran')";
@@ -28,6 +29,15 @@ const ran = [];
 page.on("console", (message) => message.text().includes("it ran") && ran.push(page.url()));
 page.on("dialog", (dialog) => ran.push(dialog.message()));
 
+let embedded = "";
+const server = createServer((_, response) => {
+  response.setHeader("Content-Type", "text/html");
+  response.end(`<iframe src="${embedded}"></iframe><object data="${embedded}"></object><embed src="${embedded}">
+    <img src="${embedded}"><script src="${embedded}"></script>`);
+});
+await new Promise((done) => server.listen(0, "127.0.0.1", done));
+const site = `http://127.0.0.1:${server.address().port}/`;
+
 for (const [name, text] of Object.entries(files)) {
   const body = Buffer.from(text, "latin1");
   const headers = { authorization: `Bearer ${token}`, prefer: "return=representation" };
@@ -39,11 +49,15 @@ for (const [name, text] of Object.entries(files)) {
     await page.goto(address).catch((error) => assert.match(error.message, /Download is starting|ERR_ABORTED/));
     await page.waitForTimeout(50);
   }
-  // A page of the same origin that embeds the file in each way.
-  await page.goto(`${url}/problems`);
-  await page.setContent(`<iframe src="${asset.url}"></iframe><object data="${asset.url}"></object><embed src="${asset.url}">
-    <img src="${asset.url}"><script src="${asset.url}"></script>`);
+  // A page without a policy of its own that embeds the file in each way.
+  embedded = asset.url;
+  await page.goto(site);
   await page.waitForTimeout(100);
 }
 assert.deepEqual(ran, []);
+// The same page notices what does run.
+embedded = `data:text/javascript,${encodeURIComponent(call)}`;
+await page.goto(site);
+await until(() => ran.length > 0, true);
 await browser.close();
+server.close();

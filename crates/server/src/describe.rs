@@ -39,6 +39,8 @@ pub(crate) struct HandlerFacts {
     pub(crate) idempotent: bool,
     /// The handler supports `If-Match`.
     pub(crate) if_match: bool,
+    /// The handler follows the protocol tus.
+    pub(crate) resumable: bool,
     /// The handler of a POST changes a resource.
     pub(crate) changes: bool,
 }

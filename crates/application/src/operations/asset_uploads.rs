@@ -64,15 +64,19 @@ impl UploadState {
     }
 }
 
-/// Begins an upload of a file of this size. That of an empty file is complete.
+/// Begins an upload of a file of this size, whose first part has a size of its own. The upload of an
+/// empty file is complete.
 pub async fn create(
     caller: &Caller,
     new: NewAsset,
     size: u64,
+    part_size: u64,
     metadata: String,
 ) -> Result<(AssetId, UploadState), Error> {
     let settings = &caller.service().settings().assets;
     check_size(size, settings.size_limit)?;
+    let whole = i64::try_from(size).unwrap_or(i64::MAX);
+    check_rest(whole, part_size)?;
     let environment = caller.environment();
     let upload = AssetUpload {
         id: AssetId::new(environment.new_id()),
@@ -80,7 +84,7 @@ pub async fn create(
         alt: new.alt,
         content_group_id: new.content_group_id,
         metadata,
-        size: i64::try_from(size).unwrap_or(i64::MAX),
+        size: whole,
         received: 0,
         part_count: 0,
         expires_at: environment.now().later(RETENTION),

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galley_domain::asset::FileHash;
 use galley_testing::reliability_suite::{report_figure, size};
@@ -19,6 +19,9 @@ const MEBIBYTE: usize = 1024 * 1024;
 
 /// The bytes by which the server's memory may grow during a transfer.
 const GROWTH_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// The limit of the time for which an upload is repeated.
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 fn serve(store: &TestStore) -> Program {
     let mut command: Command = galley(store);
@@ -145,6 +148,7 @@ async fn many_uploads_at_once_are_stored_completely(store: TestStore) {
             let bytes = block(number, number);
             let hash = hexadecimal(&Sha256::digest(&bytes));
             let request = request.header("prefer", "return=representation").body(bytes);
+            let started = Instant::now();
             let response = loop {
                 let response = request.try_clone().unwrap().send().await.unwrap();
                 // On a busy machine, some wait for their turn for more than a minute.
@@ -152,6 +156,7 @@ async fn many_uploads_at_once_are_stored_completely(store: TestStore) {
                     break response;
                 }
                 assert!(response.headers().contains_key("retry-after"), "{response:?}");
+                assert!(started.elapsed() < TIMEOUT, "the server stays overloaded");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             };
             assert_eq!(response.status(), StatusCode::CREATED, "{:?}", response.text().await);

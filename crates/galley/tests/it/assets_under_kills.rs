@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use galley_domain::Timestamp;
-use galley_storage::{Affects, Database, DatabaseUrl, Error, Options, ProcessRole, WriteTx};
+use galley_storage::{Affects, Error, WriteTx};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{BucketServer, TestStore, on_both_engines};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 
-use crate::program::{KEY, Program, data_dir, free_port, galley, init_token};
+use crate::program::{KEY, Program, data_dir, free_port, galley, init_token, open_database};
 
 const CLIENTS: usize = 4;
 
@@ -119,19 +118,22 @@ impl Uploader {
         };
         let id = id_of(&self.send(create).await.1);
         let path = format!("/assets/uploads?id={id}");
-        let mut offset = 0;
+        let (mut offset, started) = (0, Instant::now());
         while offset < bytes.len() {
             let end = (offset + 300_000).min(bytes.len());
             let part = tus(Method::PATCH, &path)
                 .header("upload-offset", offset)
                 .header("content-type", "application/offset+octet-stream")
                 .body(bytes[offset..end].to_vec());
-            if let Ok(response) = part.send().await
-                && response.status() == StatusCode::NO_CONTENT
-            {
-                offset = offset_of(&response);
-                continue;
+            if let Ok(response) = part.send().await {
+                let status = response.status();
+                if status == StatusCode::NO_CONTENT {
+                    offset = offset_of(&response);
+                    continue;
+                }
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{:?}", response.text().await);
             }
+            assert!(started.elapsed() < TIMEOUT, "the upload does not end");
             self.work.resumed.fetch_add(1, Ordering::Relaxed);
             let (headers, _) = self.send(|| tus(Method::HEAD, &path)).await;
             offset = headers["upload-offset"].to_str().unwrap().parse().unwrap();
@@ -139,20 +141,21 @@ impl Uploader {
         id
     }
 
-    /// Sends a request until there is a complete response. An earlier attempt may have deleted the
-    /// asset.
+    /// Sends a request until there is a complete response. Only an earlier attempt may have deleted
+    /// the asset.
     async fn send(
         &self,
         request: impl Fn() -> RequestBuilder,
     ) -> (reqwest::header::HeaderMap, Vec<u8>) {
-        let started = Instant::now();
+        let (started, mut is_repeated) = (Instant::now(), false);
         loop {
             assert!(started.elapsed() < TIMEOUT, "there is no response");
             let request = request().build().unwrap();
             let (method, url) = (request.method().clone(), request.url().clone());
             if let Ok(response) = self.client.execute(request).await {
                 let (status, headers) = (response.status(), response.headers().clone());
-                let is_gone = method == Method::DELETE && status == StatusCode::NOT_FOUND;
+                let is_gone =
+                    is_repeated && method == Method::DELETE && status == StatusCode::NOT_FOUND;
                 if status.is_success() || is_gone {
                     if let Ok(body) = response.bytes().await {
                         return (headers, body.into());
@@ -162,6 +165,7 @@ impl Uploader {
                     assert!(unavailable, "{method} {url}: {status} {:?}", response.text().await);
                 }
             }
+            is_repeated = true;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -229,22 +233,8 @@ fn collect_files(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 /// Lets the files of interrupted uploads be due for their removal.
-async fn let_leftovers_be_due(store: &TestStore) -> Database {
-    let url = match &store.url {
-        DatabaseUrl::Sqlite(_) => DatabaseUrl::Sqlite(data_dir(store).join("galley.db")),
-        postgres @ DatabaseUrl::Postgres(_) => postgres.clone(),
-    };
-    let options = Options {
-        url,
-        replica_url: None,
-        role: ProcessRole::Command,
-        program_version: "0.1.0",
-        now: Timestamp::from_ms(0),
-        connections: 2,
-        write_timeout: Duration::from_secs(10),
-        statement_log: None,
-    };
-    let database = Database::open(options).await.unwrap();
+async fn let_leftovers_be_due(store: &TestStore) {
+    let database = open_database(store).await;
     let update = async |tx: &WriteTx<'_>| {
         for sql in [
             "UPDATE asset_leftovers SET remove_at_ms = 0",
@@ -255,7 +245,7 @@ async fn let_leftovers_be_due(store: &TestStore) -> Database {
         Ok(())
     };
     database.write::<_, Error, _>("test", update).await.unwrap();
-    database
+    database.close().await;
 }
 
 async fn check(store: TestStore, files: FileStore, kind: &str) {
@@ -313,7 +303,7 @@ async fn check(store: TestStore, files: FileStore, kind: &str) {
     assert_eq!(listed, kept);
     let left = files.files().len() - kept.len();
     drop(program);
-    let_leftovers_be_due(&store).await.close().await;
+    let_leftovers_be_due(&store).await;
     let program = files.serve(&store, port);
     let started = Instant::now();
     while files.files().len() > kept.len() && started.elapsed() < TIMEOUT {

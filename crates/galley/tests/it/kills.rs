@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use galley_domain::Timestamp;
 use galley_domain::publication::ContentView;
-use galley_storage::{Database, DatabaseUrl, Error, Options, ProcessRole, Tx, events};
+use galley_storage::{DatabaseUrl, Error, Tx, events};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::program::{Program, data_dir, free_port, init_token, piece};
+use crate::program::{Program, data_dir, free_port, init_token, open_database, piece};
 
 pub(crate) const CLIENTS: usize = 8;
 
@@ -284,21 +283,7 @@ fn assert_whole(piece: &Value, made: &AcknowledgedPiece) {
 
 /// Checks that each change has one event, and that the sequence has no gaps. Returns the events.
 async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<events::Event> {
-    let url = match &store.url {
-        DatabaseUrl::Sqlite(_) => DatabaseUrl::Sqlite(data_dir(store).join("galley.db")),
-        postgres @ DatabaseUrl::Postgres(_) => postgres.clone(),
-    };
-    let options = Options {
-        url,
-        replica_url: None,
-        role: ProcessRole::Command,
-        program_version: "0.1.0",
-        now: Timestamp::from_ms(0),
-        connections: 2,
-        write_timeout: Duration::from_secs(10),
-        statement_log: None,
-    };
-    let database = Database::open(options).await.unwrap();
+    let database = open_database(store).await;
     let read = async |tx: &Tx<'_>| {
         let workspace = galley_storage::workspaces::list(tx).await?[0].0;
         let (found, _) = events::list_with_paths(

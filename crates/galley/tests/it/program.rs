@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use galley_storage::DatabaseUrl;
+use galley_domain::Timestamp;
+use galley_storage::{Database, DatabaseUrl, Options, ProcessRole};
 use galley_testing::TestStore;
 pub(crate) use galley_testing::free_port;
 use reqwest::{Client, Method, RequestBuilder};
@@ -67,6 +68,25 @@ fn without_settings(command: &mut Command) {
 /// Returns the data directory of the test's server.
 pub(crate) fn data_dir(store: &TestStore) -> std::path::PathBuf {
     store.directory().join("data")
+}
+
+/// Opens the database of the test's server, as a command does.
+pub(crate) async fn open_database(store: &TestStore) -> Database {
+    let url = match &store.url {
+        DatabaseUrl::Sqlite(_) => DatabaseUrl::Sqlite(data_dir(store).join("galley.db")),
+        postgres @ DatabaseUrl::Postgres(_) => postgres.clone(),
+    };
+    let options = Options {
+        url,
+        replica_url: None,
+        role: ProcessRole::Command,
+        program_version: "0.1.0",
+        now: Timestamp::from_ms(0),
+        connections: 2,
+        write_timeout: Duration::from_secs(10),
+        statement_log: None,
+    };
+    Database::open(options).await.unwrap()
 }
 
 /// Returns a valid token for `GALLEY_INIT_TOKEN`.

@@ -39,7 +39,7 @@ const METADATA_LIMIT: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct TusVersion;
 
-arguments! { TusVersion: ; }
+arguments! { TusVersion: resumable; }
 
 impl FromRequestParts<App> for TusVersion {
     type Rejection = Problem;

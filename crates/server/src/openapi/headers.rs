@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::extract::tus::VERSION;
+
 pub(super) fn refer_to_headers(names: &[&str]) -> Value {
     let refer =
         |name: &&str| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")}));
@@ -86,7 +88,14 @@ fn header(name: &str, required: bool) -> Value {
 pub(super) fn parameters() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     let tag = json!({"type": "string", "examples": ["\"3.lQ0xRcq1uBxWJ5f2\""]});
+    let mut version = header(
+        "Tus-Resumable",
+        "The version of the protocol tus.",
+        json!({"type": "string", "pattern": r"^1\.0\.0$", "examples": [VERSION]}),
+    );
+    version["required"] = true.into();
     json!({
+        "TusResumable": version,
         "GalleyWorkspace": header(
             "Galley-Workspace",
             "The workspace of a request with a session. It is required, except under `/profile`, \

@@ -261,6 +261,9 @@ impl OperationContext<'_> {
         if self.facts.if_match {
             common.push("IfMatch");
         }
+        if self.facts.resumable {
+            common.push("TusResumable");
+        }
         if self.facts.prefer {
             common.push("Prefer");
         }
@@ -491,6 +494,7 @@ impl OperationContext<'_> {
         );
         when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);
+        when(facts.resumable, &[Reason::UnsupportedProtocol]);
         when(
             facts.service,
             &[Reason::DatabaseUnavailable, Reason::Overloaded, Reason::StorageFull],

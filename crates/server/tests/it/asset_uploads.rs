@@ -202,6 +202,8 @@ async fn wrong_requests_change_nothing(store: TestStore) {
             "unsupported_media_type",
             vec![],
         ),
+        (typed(creation(&service, 2), stream).body("abc"), 413, "payload_too_large", vec![]),
+        (typed(creation(&service, 0), stream).body("a"), 413, "payload_too_large", vec![]),
         (creation(&service, usize::MAX >> 1), 413, "payload_too_large", vec![]),
         (metadata_of(&[("alt", "x")]), 400, "validation", vec!["Upload-Metadata.filename"]),
         (metadata_of(&[("filename", "a/b")]), 400, "validation", vec!["Upload-Metadata.filename"]),

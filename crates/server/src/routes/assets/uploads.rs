@@ -34,8 +34,6 @@ pub(crate) const PATH: &str = "/assets/uploads";
 #[utoipa::path(
     post, path = "/assets/uploads", operation_id = "createUpload",
     params(
-        ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            pattern = r"^1\.0\.0$", example = "1.0.0"),
         ("Upload-Length" = i64, Header, description = "The size of the file in bytes.",
             minimum = 0, example = 1_048_576),
         ("Upload-Metadata" = String, Header,
@@ -50,7 +48,6 @@ pub(crate) const PATH: &str = "/assets/uploads";
         )),
         (status = 400, description = "validation, unknown_reference, malformed_body"),
         (status = 408, description = "request_timeout"),
-        (status = 412, description = "unsupported_protocol"),
         (status = 413, description = "payload_too_large, asset_storage_exceeded"),
         (status = 415, description = "unsupported_media_type"),
         (status = 429, description = "too_many_uploads"),
@@ -70,7 +67,8 @@ pub(crate) async fn create(
     let size = tus::length(&request)?;
     let metadata = request.header(tus::METADATA).unwrap_or_default().to_owned();
     let new = new_asset(&metadata)?;
-    let created = asset_uploads::create(caller, new, size, metadata).await;
+    let part = request.stated_size().unwrap_or_default();
+    let created = asset_uploads::create(caller, new, size, part, metadata).await;
     let (id, mut state) = created.map_err(in_metadata)?;
     if has_part {
         state = append_bytes(caller, id, 0, request).await?;
@@ -115,15 +113,12 @@ fn in_metadata(error: Error) -> Error {
     get, path = "/assets/uploads", operation_id = "getUpload",
     params(
         ("id" = schemas::AssetId, Query),
-        ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            pattern = r"^1\.0\.0$", example = "1.0.0"),
     ),
     responses(
         (status = 200, body = AssetUploadBody, headers(
             ("Upload-Offset" = i64, description = "The number of bytes that are stored."),
             ("Upload-Length" = i64, description = "The size of the file in bytes."),
         )),
-        (status = 412, description = "unsupported_protocol"),
     ),
 )]
 pub(crate) async fn get(
@@ -156,8 +151,6 @@ pub(crate) async fn get(
     patch, path = "/assets/uploads", operation_id = "appendToUpload",
     params(
         ("id" = schemas::AssetId, Query),
-        ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            pattern = r"^1\.0\.0$", example = "1.0.0"),
         ("Upload-Offset" = i64, Header, description = "The number of bytes before the part.",
             minimum = 0, example = 0),
     ),
@@ -170,7 +163,6 @@ pub(crate) async fn get(
         (status = 400, description = "malformed_body, unknown_reference"),
         (status = 408, description = "request_timeout"),
         (status = 409, description = "upload_offset_mismatch"),
-        (status = 412, description = "unsupported_protocol"),
         (status = 413, description = "payload_too_large, asset_storage_exceeded"),
         (status = 415, description = "unsupported_media_type"),
         (status = 503, description = "asset_store_unavailable"),
@@ -197,13 +189,10 @@ pub(crate) async fn append(
     delete, path = "/assets/uploads", operation_id = "deleteUpload",
     params(
         ("id" = schemas::AssetId, Query),
-        ("Tus-Resumable" = String, Header, description = "The version of the protocol: `1.0.0`.",
-            pattern = r"^1\.0\.0$", example = "1.0.0"),
     ),
     responses(
         (status = 204),
         (status = 409, description = "upload_offset_mismatch"),
-        (status = 412, description = "unsupported_protocol"),
     ),
 )]
 pub(crate) async fn delete(
