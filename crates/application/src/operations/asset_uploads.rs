@@ -64,8 +64,8 @@ impl UploadState {
     }
 }
 
-/// Begins an upload of a file of this size, whose first part has a size of its own. The upload of an
-/// empty file is complete.
+/// Begins an upload of a file of this size, whose first part comes at once. The upload of an empty
+/// file is complete.
 pub async fn create(
     caller: &Caller,
     new: NewAsset,
