@@ -1,5 +1,6 @@
 /** Uploads of files: some at once, each with its progress. They go on while other pages are shown. */
-import { ApiError, type Asset } from "../api/client";
+import type { DetailedError, Upload as ResumableUpload } from "tus-js-client";
+import { ApiError, type Asset, client, received } from "../api/client";
 import { t } from "../i18n";
 import { messageOf } from "../ui/message";
 import { outdateAssets, sizeText } from "./assets";
@@ -8,6 +9,12 @@ import { can } from "./permissions.svelte";
 
 /** The limit of concurrent uploads. */
 const CONCURRENCY = 3;
+
+/** The size in bytes from which on an upload continues after an interruption. */
+const RESUMABLE_SIZE = 16_000_000;
+
+/** The times before a resumable upload is continued by itself, in milliseconds. */
+const RETRY_DELAYS = [0, 1_000, 3_000, 5_000];
 
 /** The time without progress after which a connection counts as dead. */
 const STALL_TIMEOUT = 120_000;
@@ -30,6 +37,8 @@ function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(16).padStart(8, "0")).join("");
 }
 
+const unreachable = () => new TypeError("the server can't be reached");
+
 export class Upload {
   readonly key = randomKey();
   readonly file: File;
@@ -42,7 +51,10 @@ export class Upload {
   /** The asset, or null after a cancellation. A failure leaves it open, as it can be repeated. */
   readonly finished: Promise<Asset | null>;
   #finish!: (asset: Asset | null) => void;
-  #request: XMLHttpRequest | null = null;
+  /** Ends the request that runs. A cancellation deletes what the server has of the file, too. */
+  #abort: ((isCancelled: boolean) => void) | null = null;
+  #resumable: ResumableUpload | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor({ file, location }: PreparedFile, options: UploadOptions) {
     this.file = file;
@@ -67,7 +79,7 @@ export class Upload {
     uploads.remove(this);
     if (this.state === "done") return;
     this.state = "cancelled";
-    this.#request?.abort();
+    this.#abort?.(true);
     this.#finish(null);
     uploads.start();
   }
@@ -87,55 +99,111 @@ export class Upload {
       this.error = error;
       this.state = "failed";
     } finally {
-      this.#request = null;
+      clearTimeout(this.#timer);
       uploads.start();
     }
   }
 
-  #send(): Promise<Asset> {
-    const { workspace, group, alt } = this.options;
+  /** Shows the progress of the request that runs. Without further progress, the request is ended. */
+  #advance(sent: number, total: number): void {
+    this.progress = total > 0 ? sent / total : 0;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#abort?.(false), STALL_TIMEOUT);
+  }
+
+  async #send(): Promise<Asset> {
     if (!can("assets:write")) {
-      return Promise.reject(new ApiError(403, { reason: "insufficient_permissions", detail: t.assets.needsPermission("assets:write") }));
+      throw new ApiError(403, { reason: "insufficient_permissions", detail: t.assets.needsPermission("assets:write") });
     }
+    const { group, alt } = this.options;
     const name = this.file.name.replace(INVALID, "-").slice(0, NAME_LENGTH_LIMIT);
-    const query = new URLSearchParams({ filename: name === "" ? "file" : name });
-    if (alt) query.set("alt", alt);
-    if (group !== null) query.set("contentGroupId", group);
+    const fields: Record<string, string> = { filename: name === "" ? "file" : name };
+    if (alt) fields.alt = alt;
+    if (group !== null) fields.contentGroupId = group;
+    return await (this.file.size < RESUMABLE_SIZE ? this.#post(fields) : this.#resume(fields));
+  }
+
+  /** Sends the file in parts, behind those that the server has. */
+  async #resume(fields: Record<string, string>): Promise<Asset> {
+    const tus = await import("tus-js-client");
+    const { workspace } = this.options;
+    await new Promise<void>((done, failed) => {
+      const upload = (this.#resumable ??= new tus.Upload(this.file, {
+        endpoint: "/assets/uploads",
+        headers: { "Galley-Workspace": workspace },
+        metadata: fields,
+        retryDelays: RETRY_DELAYS,
+        // The same file continues after a restart of the browser, in the same place only.
+        fingerprint: async ({ name, size, lastModified }: File) => JSON.stringify(["upload", workspace, fields, name, size, lastModified]),
+        removeFingerprintOnSuccess: true,
+      }));
+      upload.options.onProgress = (sent, total) => this.#advance(sent, total);
+      upload.options.onSuccess = () => done();
+      upload.options.onError = (error) => void this.#problemOf(error).then(failed);
+      this.#abort = (isCancelled) => {
+        // The parts of an upload that is not deleted expire.
+        upload.abort(isCancelled).catch(() => {});
+        failed(unreachable());
+      };
+      this.#advance(0, this.file.size);
+      void this.#start(upload);
+    });
+    const id = new URL(this.#resumable!.url!, location.href).searchParams.get("id")!;
+    const request = client.GET("/assets", { params: { query: { id } }, headers: { "Galley-Workspace": workspace } });
+    return (await received(request)).data;
+  }
+
+  async #start(upload: ResumableUpload): Promise<void> {
+    if (upload.url === null) {
+      const others = uploads.all.map((other) => other.#resumable?.url);
+      const previous = (await upload.findPreviousUploads()).filter(({ uploadUrl }) => uploadUrl !== null && !others.includes(uploadUrl));
+      if (previous.length > 0) upload.resumeFromPreviousUpload(previous.at(-1)!);
+    }
+    if (this.state === "uploading") upload.start();
+  }
+
+  async #problemOf(error: Error | DetailedError): Promise<unknown> {
+    const response = "originalResponse" in error ? error.originalResponse : null;
+    if (response === null) return await this.#connectionProblem();
+    try {
+      return new ApiError(response.getStatus(), JSON.parse(response.getBody()));
+    } catch {
+      return new ApiError(response.getStatus(), {});
+    }
+  }
+
+  /** Returns the reason of a request without a response. */
+  async #connectionProblem(): Promise<Error> {
+    // A folder can't be read, and a file may be gone meanwhile.
+    return await this.file.slice(0, 1).arrayBuffer().then(unreachable, () => new Error(t.assets.unreadable));
+  }
+
+  /** Sends the file in one request. */
+  #post(fields: Record<string, string>): Promise<Asset> {
     return new Promise((done, failed) => {
       const request = new XMLHttpRequest();
-      this.#request = request;
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const unreachable = () => failed(new TypeError("the server can't be reached"));
-      const watch = () => {
-        clearTimeout(timer);
-        timer = setTimeout(() => request.abort(), STALL_TIMEOUT);
-      };
-      request.upload.onprogress = ({ loaded, total }) => {
-        this.progress = total > 0 ? loaded / total : 0;
-        watch();
-      };
+      this.#abort = () => request.abort();
+      request.upload.onprogress = ({ loaded, total }) => this.#advance(loaded, total);
       request.onload = () => {
         try {
           const body = JSON.parse(request.responseText) as Asset & { reason?: string };
           if (request.status !== 201) failed(new ApiError(request.status, body as never));
           // Another server in between may have responded, as those of hotels do.
-          else if (typeof body.id !== "string" || typeof body.url !== "string") unreachable();
+          else if (typeof body.id !== "string" || typeof body.url !== "string") failed(unreachable());
           else done(body);
         } catch {
           failed(request.status >= 400 ? new ApiError(request.status, {}) : new TypeError("the response is not by Galley"));
         }
       };
-      // A folder can't be read, and a file may be gone meanwhile.
-      request.onerror = () => void this.file.slice(0, 1).arrayBuffer().then(unreachable, () => failed(new Error(t.assets.unreadable)));
-      request.onabort = unreachable;
-      request.onloadend = () => clearTimeout(timer);
-      request.open("POST", `/assets?${query}`);
+      request.onerror = () => void this.#connectionProblem().then(failed);
+      request.onabort = () => failed(unreachable());
+      request.open("POST", `/assets?${new URLSearchParams(fields)}`);
       request.setRequestHeader("Content-Type", this.file.type || "application/octet-stream");
-      request.setRequestHeader("Galley-Workspace", workspace);
+      request.setRequestHeader("Galley-Workspace", this.options.workspace);
       request.setRequestHeader("Prefer", "return=representation");
       // A repeat after a lost response creates no second asset.
       request.setRequestHeader("Idempotency-Key", this.key);
-      watch();
+      this.#advance(0, this.file.size);
       request.send(this.file);
     });
   }

@@ -56,6 +56,13 @@ pub struct AssetBody<'a> {
     content_group_id: Option<ContentGroupId>,
     #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
+    /// The reason why browsers don't show the image. Present only in the response to an upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        value_type = String, required = false,
+        example = "browsers don't show image/heif, and it has no renditions: upload a JPEG instead"
+    )]
+    warning: Option<&'a str>,
 }
 
 impl<'a> AssetBody<'a> {
@@ -75,7 +82,13 @@ impl<'a> AssetBody<'a> {
             alt: alt.as_ref().map(ShortText::as_str),
             content_group_id: *content_group_id,
             created_at: *created_at,
+            warning: None,
         }
+    }
+
+    /// Adds the warning of an upload.
+    pub fn with_warning(self, warning: Option<&'a str>) -> Self {
+        Self { warning, ..self }
     }
 
     /// Returns the public address.

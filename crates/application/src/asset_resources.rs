@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::default_limits::ASSET_SIZE;
 use crate::error::Error;
+use crate::running_appends::RunningAppends;
 
 /// The settings of assets.
 #[derive(Debug, Clone)]
@@ -61,6 +62,8 @@ pub(crate) struct AssetResources {
     pub(crate) images: AssetImages,
     /// The assets that were served lately, with the times at which they were found.
     pub(crate) by_key: Cache<AssetKey, (Instant, ServedAsset)>,
+    /// The requests that append to resumable uploads.
+    pub(crate) running_appends: RunningAppends,
     uploads: Arc<Semaphore>,
 }
 
@@ -84,6 +87,7 @@ impl Default for AssetResources {
         Self {
             images: AssetImages::default(),
             by_key: Cache::new(LOOKUPS_LIMIT),
+            running_appends: RunningAppends::default(),
             uploads: Arc::new(Semaphore::new(UPLOAD_UNITS as usize)),
         }
     }

@@ -12,7 +12,7 @@ use galley_storage::{
 
 use crate::environment::Environment;
 use crate::operations::{
-    asset_uploads, assets, audit, content_pieces, scheduled_publishing, sign_in, trash,
+    asset_files, asset_uploads, audit, content_pieces, scheduled_publishing, sign_in, trash,
 };
 use crate::order_spreader;
 use crate::service::Service;
@@ -120,7 +120,7 @@ async fn remove_leftover_files(service: &Service) {
         if let Err(error) = asset_uploads::remove_expired(service).await {
             tracing::warn!(%error, "expired uploads could not be removed");
         }
-        match assets::remove_leftovers(service).await {
+        match asset_files::remove_leftovers(service).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed files of assets without an asset"),
             Err(error) => tracing::warn!(%error, "files without an asset could not be removed"),

@@ -25,6 +25,7 @@ mod precondition;
 pub mod references;
 mod rejected_credentials;
 mod rejection;
+mod running_appends;
 pub mod sanitize;
 mod scope;
 pub mod secrets;

@@ -50,6 +50,9 @@ const INLINE: [&str; 18] = [
     "video/webm",
 ];
 
+/// The media type of SVG, which browsers show within pages only.
+const SVG: &str = "image/svg+xml";
+
 /// The media type of a file without a known signature.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -68,6 +71,11 @@ impl FileType {
     /// Returns true if a browser shows the file by itself. Others are downloaded.
     pub fn is_inline(media_type: &str) -> bool {
         INLINE.contains(&media_type)
+    }
+
+    /// Returns true if browsers show images of this type within a page.
+    pub fn is_image_of_browsers(media_type: &str) -> bool {
+        media_type == SVG || media_type.starts_with("image/") && Self::is_inline(media_type)
     }
 }
 
@@ -99,7 +107,7 @@ fn text_type(head: &[u8]) -> &'static str {
     }
     let start = text.trim_start_matches('\u{feff}').trim_start();
     if start.starts_with('<') && text.contains("<svg") {
-        return "image/svg+xml";
+        return SVG;
     }
     if start.is_empty() { UNKNOWN } else { "text/plain;charset=utf-8" }
 }
@@ -115,6 +123,7 @@ mod tests {
             (b"\xff\xd8\xff\xe0", "image/jpeg"),
             (b"GIF89a", "image/gif"),
             (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+            (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "image/heif"),
             (b"%PDF-1.7", "application/pdf"),
             (b"PK\x03\x04", "application/zip"),
             (b"<!DOCTYPE html><script>alert(1)</script>", "text/plain;charset=utf-8"),

@@ -17,11 +17,11 @@ use galley_storage::{Database, Tx, WriteTx};
 use crate::asset_resources::{AssetResources, AssetSettings};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::asset_maintenance::{ALL, AssetList};
-use crate::operations::assets::{
-    NewAsset, UPLOAD_LIMIT, begin_file, check_size, create_in, inspect, remove_stored,
-    remove_unused, share_file,
+use crate::operations::asset_files::{
+    UPLOAD_LIMIT, begin_file, check_size, inspect, remove_stored, remove_unused,
 };
+use crate::operations::asset_maintenance::{ALL, AssetList};
+use crate::operations::assets::{NewAsset, create_in, share_file};
 use crate::operations::restored_version;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;

@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::assets::{delete_in, remove_stored};
+use crate::operations::asset_files::remove_stored;
+use crate::operations::assets::delete_in;
 use crate::scope::Scope;
 
 /// The rows of one read.

@@ -16,11 +16,14 @@ use galley_storage::{Tx, WriteTx, asset_uploads, assets};
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::operations::asset_files::{
+    Upload, UploadedFile, check_size, delete_file, remove_unused,
+};
 use crate::operations::assets::{
-    NewAsset, Upload, UploadedFile, check_group, check_size, check_workspace_size, create_in,
-    delete_file, is_own, remove_unused, visible,
+    NewAsset, check_group, check_workspace_size, create_in, is_own, visible,
 };
 use crate::rejection::{Reason, Rejection};
+use crate::running_appends::RunningAppend;
 use crate::service::Service;
 
 /// The time for which an upload can be continued.
@@ -108,7 +111,8 @@ pub async fn create(
     if size > 0 {
         return Ok((id, state));
     }
-    let append = Append { upload, part: None };
+    let running = caller.service().assets().running_appends.add(id);
+    let append = Append { upload, part: None, running };
     Ok((id, append.finish(caller).await?))
 }
 
@@ -143,6 +147,14 @@ async fn find(caller: &Caller, id: AssetId) -> Result<Found, Error> {
     caller.read("asset_uploads.find", read).await
 }
 
+/// Ends the request on this node that appends to an upload. Its bytes are stored, so a client whose
+/// connection was lost continues behind them.
+pub async fn interrupt(caller: &Caller, id: AssetId) -> Result<(), Error> {
+    find(caller, id).await?;
+    caller.service().assets().running_appends.interrupt(id).await;
+    Ok(())
+}
+
 /// Returns the state of an upload.
 pub async fn state(caller: &Caller, id: AssetId) -> Result<UploadState, Error> {
     Ok(match find(caller, id).await? {
@@ -151,8 +163,9 @@ pub async fn state(caller: &Caller, id: AssetId) -> Result<UploadState, Error> {
     })
 }
 
-/// Deletes an upload that is not complete.
+/// Deletes an upload that is not complete. A request that appends to it is ended first.
 pub async fn delete(caller: &Caller, id: AssetId) -> Result<(), Error> {
+    interrupt(caller, id).await?;
     let Found::Upload(upload) = find(caller, id).await? else {
         let detail = "the upload is complete: DELETE /assets deletes its asset";
         return Err(Rejection::new(Reason::UploadOffsetMismatch, detail).into());
@@ -198,6 +211,7 @@ fn continues_elsewhere() -> Rejection {
 pub struct Append {
     upload: AssetUpload,
     part: Option<Upload>,
+    running: RunningAppend,
 }
 
 /// The result of the begin of an append.
@@ -235,7 +249,13 @@ impl Append {
             let detail = format!("an upload has at most {PARTS_LIMIT} parts: send larger ones");
             return Err(Rejection::new(Reason::PayloadTooLarge, detail).into());
         }
-        Ok(Begun::Append(Box::new(Self { upload, part: None })))
+        let running = caller.service().assets().running_appends.add(id);
+        Ok(Begun::Append(Box::new(Self { upload, part: None, running })))
+    }
+
+    /// Waits until another request interrupts this one.
+    pub fn interrupted(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.running.interrupted()
     }
 
     fn part_size(&self) -> u64 {

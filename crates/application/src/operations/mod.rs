@@ -4,8 +4,10 @@
 //! the change, stores it, and appends the events last. Endpoints and the program's commands call
 //! the same operations, with parsed and validated values.
 
+pub mod asset_files;
 pub mod asset_import;
 pub mod asset_maintenance;
+pub mod asset_serving;
 pub mod asset_uploads;
 pub mod assets;
 pub mod audit;

@@ -109,6 +109,11 @@ fn images_and_files_are_uploaded_described_replaced_and_deleted() {
 }
 
 #[test]
+fn uploads_of_large_files_continue_in_the_console() {
+    run_script_on_sqlite("large_files.mjs", 1);
+}
+
+#[test]
 fn scripts_in_files_do_not_run_at_their_addresses() {
     run_script_on_sqlite("files.mjs", 0);
 }

@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub(crate) mod authentication;
 pub(crate) mod body;
 pub(crate) mod conditional;
+pub(crate) mod head_request;
 pub(crate) mod idempotency_key;
 pub(crate) mod json;
 pub(crate) mod known_parameters;

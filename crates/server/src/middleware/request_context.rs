@@ -8,6 +8,7 @@ use axum::response::Response;
 use tracing::Instrument;
 
 use crate::app::App;
+use crate::extract::head_request::IsHead;
 use crate::extract::prefer;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::request_log;
@@ -36,6 +37,7 @@ pub(crate) async fn provide(
         extensions.insert(staleness.clone());
     }
     if method == Method::HEAD {
+        request.extensions_mut().insert(IsHead);
         // Its response has the headers of GET, including the coding. hyper leaves the body out.
         *request.method_mut() = Method::GET;
     }

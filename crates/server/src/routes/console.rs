@@ -11,9 +11,10 @@ use crate::respond::pages;
 use crate::routes::prelude::*;
 
 /// The content security policy: scripts, styles and requests of this service only. Images may have
-/// any address, as pieces have images of other sites.
+/// any address, as pieces have images of other sites, and so may audio and video.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
-                      img-src 'self' http: https:; connect-src 'self'; base-uri 'none'; \
+                      img-src 'self' http: https:; media-src 'self' http: https:; \
+                      connect-src 'self'; base-uri 'none'; \
                       form-action 'self'; frame-ancestors 'none'";
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName =

@@ -6,12 +6,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use galley_application::AssetSettings;
 use galley_assets::{AssetStore, StoreLocation};
+use galley_domain::Timestamp;
 use galley_server::ServerLimits;
-use galley_storage::asset_uploads;
+use galley_storage::{asset_uploads, assets};
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::assets::{fetch, files_in, url};
 use crate::service::{Service, TestResponse};
@@ -71,10 +73,16 @@ async fn state(service: &Service, id: &str) -> TestResponse {
     TestResponse::of(request(service, Method::HEAD, &format!("{PATH}?id={id}"))).await
 }
 
+/// Returns the state of an upload. A request that appends to it goes on.
+async fn progress(service: &Service, id: &str) -> TestResponse {
+    TestResponse::of(request(service, Method::GET, &format!("{PATH}?id={id}"))).await
+}
+
 /// Waits until an upload has this position, after a request whose response nothing receives.
 async fn reaches(service: &Service, id: &str, offset: usize) -> bool {
     for _ in 0..500 {
-        if state(service, id).await.header("upload-offset") == offset.to_string() {
+        let known = progress(service, id).await;
+        if known.header("upload-offset") == offset.to_string() {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -96,6 +104,21 @@ async fn assert_stored(service: &Service, id: &str, bytes: &[u8]) {
     assert_eq!(files_in(service.files.path()), 1);
 }
 
+/// Connects, and sends the headers of a part to the end of the file.
+async fn begin_part(service: &Service, id: &str, offset: usize, size: usize) -> TcpStream {
+    let address = service.url.strip_prefix("http://").unwrap();
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "PATCH {PATH}?id={id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         tus-resumable: 1.0.0\r\nupload-offset: {offset}\r\n\
+         content-type: application/offset+octet-stream\r\ncontent-length: {}\r\n\r\n",
+        service.home.token,
+        size - offset
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket
+}
+
 #[on_both_engines]
 async fn an_interrupted_upload_continues_with_the_bytes_that_arrived(store: TestStore) {
     let service = Service::start(store).await;
@@ -104,16 +127,7 @@ async fn an_interrupted_upload_continues_with_the_bytes_that_arrived(store: Test
     assert_eq!(service.get(&format!("/assets?id={id}")).await.status, 404);
     assert_eq!(send(&service, &id, 0, &whole[..1_000]).await, "1000");
     // The connection ends within the body.
-    let mut socket =
-        tokio::net::TcpStream::connect(service.url.strip_prefix("http://").unwrap()).await.unwrap();
-    let head = format!(
-        "PATCH {PATH}?id={id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
-         tus-resumable: 1.0.0\r\nupload-offset: 1000\r\n\
-         content-type: application/offset+octet-stream\r\ncontent-length: {}\r\n\r\n",
-        service.home.token,
-        whole.len() - 1_000
-    );
-    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut socket = begin_part(&service, &id, 1_000, whole.len()).await;
     socket.write_all(&whole[1_000..9_000_000]).await.unwrap();
     socket.shutdown().await.unwrap();
     assert!(reaches(&service, &id, 9_000_000).await, "{:?}", state(&service, &id).await);
@@ -270,6 +284,59 @@ async fn concurrent_requests_of_one_position_store_one_part(store: TestStore) {
     assert_stored(&service, &id, &whole).await;
     let events = service.events_after(0).await;
     assert_eq!(events.iter().filter(|event| event.event_type == "assetAdded").count(), 1);
+}
+
+#[on_both_engines]
+async fn a_client_continues_before_the_server_notices_the_lost_connection(store: TestStore) {
+    let service = Service::start(store).await;
+    let other = service.other_workspace().await;
+    let whole = bytes(3_000_000);
+    let id = begin(&service, whole.len()).await;
+    let path = format!("{PATH}?id={id}");
+    // The connection stays open, but brings no more bytes.
+    let mut lost = begin_part(&service, &id, 0, whole.len()).await;
+    lost.write_all(&whole[..1_000_000]).await.unwrap();
+    wait_for_leftovers(&service, 1).await;
+    // Progress is read, and another workspace asks: the request goes on.
+    assert_eq!(progress(&service, &id).await.header("upload-offset"), "0");
+    let foreign = service.request(Method::HEAD, &path).bearer_auth(&other.token);
+    let foreign = TestResponse::of(foreign.header("tus-resumable", "1.0.0")).await;
+    assert_eq!(foreign.status, 404);
+    lost.write_all(&whole[1_000_000..2_000_000]).await.unwrap();
+    // Some of the bytes may not have been received yet.
+    let offset: usize = state(&service, &id).await.header("upload-offset").parse().unwrap();
+    assert!(offset > 0 && offset <= 2_000_000, "{offset}");
+    let mut answer = String::new();
+    lost.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert!(answer.contains(&format!("upload-offset: {offset}")), "{answer}");
+    assert_eq!(send(&service, &id, offset, &whole[offset..]).await, "3000000");
+    assert_stored(&service, &id, &whole).await;
+
+    // A deletion ends a request, too.
+    let id = begin(&service, whole.len()).await;
+    let mut lost = begin_part(&service, &id, 0, whole.len()).await;
+    lost.write_all(&whole[..1_000_000]).await.unwrap();
+    wait_for_leftovers(&service, 1).await;
+    let delete = request(&service, Method::DELETE, &format!("{PATH}?id={id}"));
+    assert_eq!(TestResponse::of(delete).await.status, 204);
+    assert_eq!(state(&service, &id).await.status, 404);
+    wait_for_leftovers(&service, 0).await;
+    assert_eq!(files_in(service.files.path()), 1);
+}
+
+/// Waits until the store has this number of files without an asset.
+async fn wait_for_leftovers(service: &Service, count: usize) {
+    let mut found = usize::MAX;
+    for _ in 0..500 {
+        let late = Timestamp::from_ms(i64::MAX);
+        found = service.read(async move |tx| assets::due_leftovers(tx, late, 9).await).await.len();
+        if found == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(found, count);
 }
 
 #[on_both_engines]

@@ -328,6 +328,21 @@ async fn an_asset_in_use_is_kept_until_it_is_forced(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn images_that_browsers_do_not_show_are_stored_with_a_warning(store: TestStore) {
+    let service = Service::start(store).await;
+    let heic = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic".to_vec();
+    let answer = upload(&service, "filename=a.heic", heic.clone()).await;
+    assert_eq!(answer.status, 201);
+    let warning = answer.body["warning"].as_str().unwrap();
+    assert!(warning.starts_with("browsers don't show image/heif"), "{warning}");
+    let found = asset(&service, "filename=b.heic", heic).await;
+    assert_eq!(found["contentType"], "image/heif");
+    assert_eq!(found["warning"], Value::Null, "a read has none");
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
+    assert_eq!(upload(&service, "filename=a.svg", svg).await.body["warning"], Value::Null);
+}
+
+#[on_both_engines]
 async fn equal_files_of_a_workspace_are_stored_once(store: TestStore) {
     let service = Service::start(store).await;
     let one = asset(&service, "filename=one.txt", "the same").await;

@@ -6,8 +6,10 @@ use axum::body::Bytes;
 use futures_util::{Stream, StreamExt};
 use galley_api_types::asset::AssetBody;
 use galley_api_types::problem::{Issue, Step};
-use galley_application::operations::assets::{self, NewAsset, Upload, UploadedFile};
+use galley_application::operations::asset_files::{Upload, UploadedFile};
+use galley_application::operations::assets::{self, NewAsset};
 use galley_application::{Caller, Error, Reason, Rejection};
+use galley_assets::FileType;
 use galley_domain::asset::{Asset, AssetFilename};
 use galley_domain::text::ShortText;
 use galley_domain::{ContentGroupId, Invalid};
@@ -16,6 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::extract::actor::WriteAssets;
 use crate::extract::upload::{FileRequest, UploadRequest};
 use crate::resources::overload;
+use crate::respond::response::MinimalBody;
 use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
 
@@ -58,7 +61,8 @@ pub(crate) struct UploadForm {
 /// Upload an asset
 ///
 /// The body is the file itself, with any `Content-Type`, or a form (`multipart/form-data`) with the
-/// file in the part `file`. The type is detected from the bytes. `Content-Digest` or `Repr-Digest`
+/// file in the part `file`. The type is detected from the bytes. An image that browsers don't show,
+/// such as HEIC, is stored with a `warning`. `Content-Digest` or `Repr-Digest`
 /// with `sha-256` (RFC 9530) is compared with a file that is sent by itself.
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset",
@@ -99,12 +103,24 @@ pub(crate) async fn handle(
     let identity = format!("{:?} {:?}", file.sha256(), new);
     let base_url = app.asset_base_url().to_owned();
     let respond = Respond::new(move |asset: &Asset| {
-        let body = AssetBody::new(asset, &base_url);
-        created::created(prefer, asset.id, asset.version, &body).with_location(PATH, asset.id)
+        let warning = warning(asset);
+        let warning = warning.as_deref();
+        let body = AssetBody::new(asset, &base_url).with_warning(warning);
+        let created = MinimalBody { id: asset.id.to_string(), warning, token: None };
+        created::created_with_body(prefer, &created, asset.version, &body)
+            .with_location(PATH, asset.id)
     });
     let request = key.for_body(&Bytes::from(identity));
     let created = assets::create(actor.caller(), new, file, request, respond).await?;
     Ok(created::respond(created))
+}
+
+/// Returns the warning about an image that browsers don't show.
+fn warning(asset: &Asset) -> Option<String> {
+    let media_type = &asset.file.media_type;
+    (media_type.starts_with("image/") && !FileType::is_image_of_browsers(media_type)).then(|| {
+        format!("browsers don't show {media_type}, and it has no renditions: upload a JPEG instead")
+    })
 }
 
 /// The texts of an upload: those of the query, replaced by parts of the form.

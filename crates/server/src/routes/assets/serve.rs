@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use galley_application::operations::assets::{self, ServedBytes};
+use galley_application::operations::asset_serving::{self, ServedBytes};
 use galley_application::{Error, Reason, ServedAsset};
 use galley_assets::FileType;
 use galley_domain::AssetKey;
@@ -142,9 +142,9 @@ async fn serve(
 ) -> Result<Response, Problem> {
     let key = path.ok().and_then(|Path((key, _))| key.parse::<AssetKey>().ok());
     let service = app.service();
-    let served = assets::find_served(service, key.ok_or_else(Error::not_found)?).await?;
+    let served = asset_serving::find_served(service, key.ok_or_else(Error::not_found)?).await?;
     let Some(rendition) = rendition else { return whole_or_part(app, &served, headers).await };
-    let bytes = assets::rendition(service, &served, rendition).await?;
+    let bytes = asset_serving::rendition(service, &served, rendition).await?;
     let tag = format!("\"{}-{rendition}\"", served.asset.file.hash());
     let mut response = Response::new(Body::from(bytes));
     add_headers(&mut response, &tag, rendition.format.media_type());
@@ -174,7 +174,7 @@ async fn whole_or_part(
     };
     let read = range.clone().unwrap_or(0..size);
     let length = read.end - read.start;
-    let body = match assets::read(app.service(), served, read.clone()).await? {
+    let body = match asset_serving::read(app.service(), served, read.clone()).await? {
         ServedBytes::Whole(bytes) => {
             let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             Body::from(bytes.slice(place(read.start)..place(read.end)))

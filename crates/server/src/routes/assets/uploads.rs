@@ -14,7 +14,8 @@ use galley_application::operations::assets::NewAsset;
 use galley_application::{Caller, Error};
 use galley_domain::AssetId;
 
-use crate::extract::actor::{ReadAssets, WriteAssets};
+use crate::extract::actor::WriteAssets;
+use crate::extract::head_request::HeadRequest;
 use crate::extract::tus::{self, TusVersion};
 use crate::extract::upload::FileRequest;
 use crate::resources::overload;
@@ -108,7 +109,8 @@ fn in_metadata(error: Error) -> Error {
 /// Get a resumable upload
 ///
 /// `received`, and the header `Upload-Offset`, is the number of bytes that are stored. It equals
-/// the size once the asset exists. tus requests it by HEAD.
+/// the size once the asset exists. tus requests it by HEAD, which also ends a request that appends
+/// to the upload: a client whose connection was lost continues behind all bytes that have arrived.
 #[utoipa::path(
     get, path = "/assets/uploads", operation_id = "getUpload",
     params(
@@ -122,10 +124,14 @@ fn in_metadata(error: Error) -> Error {
     ),
 )]
 pub(crate) async fn get(
-    actor: Actor<ReadAssets>,
+    actor: Actor<WriteAssets>,
     _: TusVersion,
     IdQuery(id): IdQuery<AssetId>,
+    HeadRequest(is_head): HeadRequest,
 ) -> Result<Response, Problem> {
+    if is_head {
+        asset_uploads::interrupt(actor.caller(), id).await?;
+    }
     let state = asset_uploads::state(actor.caller(), id).await?;
     let body = AssetUploadBody {
         id,
@@ -237,8 +243,10 @@ async fn append_bytes(
         Begun::Complete(state) => return Ok(state),
         Begun::Append(append) => append,
     };
+    // The bytes of an interrupted request are stored, as those of a complete one.
+    let interrupted = append.interrupted();
     let receive = async {
-        let mut bytes = pin!(request.into_stream());
+        let mut bytes = pin!(request.into_stream().take_until(interrupted));
         while let Some(chunk) = bytes.next().await {
             append.write(caller, chunk?).await?;
         }

@@ -59,7 +59,7 @@ const ROWS: &str = "
     DELETE /assets                               assets:write               204 204 404 204 404
     GET    /assets/list                          assets:read                200 200 200 200 200
     GET    /assets/used-by                       assets:read                200 200 404 200 404
-    GET    /assets/uploads                       assets:read                200 200 404 200 404
+    GET    /assets/uploads                       assets:write               200 200 404 200 404
     POST   /assets/uploads                       assets:write               201 201 400 201 400
     PATCH  /assets/uploads                       assets:write               204 204 404 204 404
     DELETE /assets/uploads                       assets:write               204 204 404 204 404
@@ -116,7 +116,7 @@ const FEED: &[&str] = &[
 
 /// The reads that are 404 in the published view: of a piece that is not published, of a tag that no
 /// published piece has, and of what only editors see.
-const HIDDEN_FROM_SITES: [&str; 12] = [
+const HIDDEN_FROM_SITES: [&str; 11] = [
     "/content-pieces",
     "/content-pieces/revisions",
     "/content-pieces/revision",
@@ -128,7 +128,6 @@ const HIDDEN_FROM_SITES: [&str; 12] = [
     "/tags",
     "/assets",
     "/assets/used-by",
-    "/assets/uploads",
 ];
 
 /// The routes at which a session need not name a workspace.
