@@ -53,7 +53,7 @@ impl RunningAppend {
         let mut interruption = self.interruption.clone();
         async move {
             if interruption.wait_for(|is_interrupted| *is_interrupted).await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }
