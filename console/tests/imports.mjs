@@ -15,6 +15,13 @@ write("news/ferry.md", "---\ntitle: The ferry\ndraft: true\n---\n\nIt never came
 write("news/ferry.de.md", "---\ntitle: Die Fähre\n---\n\nSie kam nie.\n");
 write("broken.md", "---\ntitle: [\n---\n");
 write("photo.png", "x");
+write("tool.sh", "x");
+// The smallest GIF, and a second copy of it.
+const gif = Buffer.from("R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=", "base64");
+mkdirSync(join(folder, "images"));
+for (const name of ["images/a b.gif", "images/copy.gif"]) writeFileSync(join(folder, name), gif);
+write("news/menu.pdf", "%PDF-1.4\n%%EOF\n");
+write("images.md", "---\ntitle: Images\ncover: /images/copy.gif\n---\n\n![A](images/a%20b.gif) [Menu](news/menu.pdf)\n");
 write(".git/config.md", "not a document");
 for (let number = 0; number < 120; number += 1) write(`post-${number}.md`, `# Post ${number}\n\nText.\n`);
 
@@ -38,21 +45,33 @@ await run(async (browser) => {
   await page.getByLabel("Tags for all").fill("Imported");
   await page.getByLabel("Choose a folder").setInputFiles(folder);
   await page.getByText("Nothing is changed yet.", { exact: true }).waitFor();
-  assert.equal(await count("new").innerText(), "new: 122");
+  await page.getByText("2 images and files will be uploaded.").waitFor();
+  assert.equal(await count("new").innerText(), "new: 123");
   assert.equal(await count("changed").innerText(), "changed: 1");
   await page.getByText(/broken\.md:2: /).waitFor();
-  await page.getByText(/Left out: 1 × \*\.png files/).waitFor();
+  await page.getByText(/Left out: 1 × \*\.sh files/).waitFor();
+  await page.getByText(/Left out: 1 × files to which no document refers/).waitFor();
   await page.getByText(/Lost: 1 × <video>/).waitFor();
   await accessibleAtBothWidths(page, "the plan of an import");
   assert.equal(await all(), 0);
 
   // The import goes on while another page is shown.
-  await page.getByRole("button", { name: "Import 123 pieces" }).click();
+  await page.getByRole("button", { name: "Import 124 pieces" }).click();
   await page.getByRole("navigation").getByRole("link", { name: "Tags" }).click();
   await page.getByRole("navigation").getByRole("link", { name: "Import", exact: true }).click();
-  await page.getByText("122 created, 1 updated").waitFor();
+  await page.getByText("123 created, 1 updated").waitFor();
+  await page.getByText("2 files are uploaded.").waitFor();
   await accessible(page, "the report of an import");
-  assert.equal(await all(), 122);
+  assert.equal(await all(), 123);
+  const [illustrated] = await api("GET", "/content-pieces/list?slug=images");
+  const stored = await api("GET", `/content-pieces?id=${illustrated.id}&content=true`);
+  const assets = new Map((await api("GET", "/assets/list")).map((asset) => [asset.filename, asset]));
+  assert.equal(assets.size, 2);
+  const picture = assets.get("a b.gif") ?? assets.get("copy.gif");
+  const texts = JSON.stringify(stored.content);
+  assert.ok(texts.includes(picture.url) && texts.includes(assets.get("menu.pdf").url), texts);
+  assert.equal(stored.coverUrl, picture.url);
+  assert.ok(Buffer.from(await (await fetch(picture.url)).arrayBuffer()).equals(gif));
   const [ferry] = await api("GET", "/content-pieces/list?slug=ferry");
   assert.deepEqual([ferry.title, ferry.publication.state, ferry.variants, ferry.tags.map((tag) => tag.label)], ["The ferry", "draft", ["de"], ["Imported"]]);
   const [harbour] = await api("GET", "/content-pieces/list?slug=harbour");
@@ -84,6 +103,11 @@ await run(async (browser) => {
   await page.getByText("0 created, 1 updated").waitFor();
   assert.equal((await api("GET", `/content-pieces?id=${harbour.id}`)).title, "Changed at the source");
 
+  // The images are assets now, so nothing is changed or uploaded.
+  await page.getByLabel("Choose a folder").setInputFiles(folder);
+  await page.getByText("There is nothing to import.").waitFor();
+  assert.equal(await page.getByText(/will be uploaded/).count(), 0);
+
   // An export has all pieces, and a further import of it changes nothing.
   const download = page.waitForEvent("download");
   await page.getByRole("combobox", { name: "Group to export" }).selectOption("Posts");
@@ -93,11 +117,11 @@ await run(async (browser) => {
   const exported = mkdtempSync(join(tmpdir(), "galley-export-"));
   execFileSync("python3", ["-m", "zipfile", "-e", archive, exported]);
   const names = readdirSync(exported, { recursive: true }).filter((name) => name.endsWith(".md"));
-  assert.equal(names.length, 123);
+  assert.equal(names.length, 124);
   assert.ok(names.includes("news/ferry.de.md"));
   assert.match(readFileSync(join(exported, "news/ferry.md"), "utf8"), /^---\nid: "cp_.*"\ntitle: "The ferry"\n[^]*draft: true\n[^]*---\n\nIt never came\.\n$/);
   await page.getByLabel("Tags for all").fill("");
   await page.getByLabel("Choose a folder").setInputFiles(exported);
   await page.getByText("There is nothing to import.").waitFor();
-  assert.equal(await count("unchanged").innerText(), "unchanged: 123");
+  assert.equal(await count("unchanged").innerText(), "unchanged: 124");
 });

@@ -1,7 +1,13 @@
-/** An import of files: it is read and compared first, and continues while other pages are shown. */
+/** An import of files: it is read and compared first, and continues while other pages are shown.
+ *
+ * Images and linked files are named by their hashes. The comparison tells which of them documents
+ * refer to, and which are no assets yet. Those are uploaded before the pieces are written. */
 import { client, received } from "../api/client";
 import { t } from "../i18n";
+import { outdateAssets } from "./assets";
+import { can } from "./permissions.svelte";
 import { queryClient } from "./queries";
+import { Upload } from "./uploads.svelte";
 
 export interface ImportDocument {
   source: string;
@@ -26,6 +32,8 @@ export interface ImportReport {
   documents: ImportDocument[];
   problems: string[];
   findings: ImportFinding[];
+  /** The images and files to which documents refer. */
+  assets: { name: string; isMissing: boolean }[];
 }
 
 export interface ImportChoices {
@@ -43,11 +51,28 @@ interface SourceFile {
   text: string;
 }
 
+/** A file to which documents may refer. */
+interface AssetFile {
+  name: string;
+  file: File;
+  /** The SHA-256 in hexadecimal digits. */
+  hash: string;
+}
+
 /** The limits of a request: files, and characters of their texts. The body of a request has at most
  * 8 MiB, and some characters take several bytes. */
 const BATCH_FILES = 100;
 const BATCH_SIZE = 2_000_000;
 const FILE_SIZE_MAX = 7_000_000;
+
+/** The limit of files to which the documents of a request may refer. */
+const ASSETS_MAX = 10_000;
+
+/** The uploads at a time. */
+const UPLOADS = 3;
+
+/** Media and documents, as `galley import` takes them along. Others are no part of a publication. */
+const ASSET = /\.(avif|gif|heic|jpe?g|png|svg|tiff?|webp|aac|flac|m4a|mp3|oga|ogg|opus|wav|m4v|mov|mp4|ogv|webm|docx?|epub|od[pst]|pdf|pptx?|xlsx?|zip)$/i;
 
 const DOCUMENT = /\.(md|markdown|mdx|html?|xhtml|xml|json)$/i;
 
@@ -83,6 +108,15 @@ function batches(files: SourceFile[], languages: string[]): SourceFile[][] {
   return all;
 }
 
+async function hashOf(file: File): Promise<string> {
+  // `crypto.subtle` exists on secure pages only, and needs the whole file in memory.
+  const { sha256 } = await import("@noble/hashes/sha2.js");
+  const hash = sha256.create();
+  const reader = file.stream().getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) hash.update(part.value);
+  return Array.from(hash.digest(), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 const EMPTY: ImportReport = {
   created: 0,
   updated: 0,
@@ -93,6 +127,7 @@ const EMPTY: ImportReport = {
   documents: [],
   problems: [],
   findings: [],
+  assets: [],
 };
 
 function merged(one: ImportReport, other: ImportReport): ImportReport {
@@ -113,25 +148,37 @@ function merged(one: ImportReport, other: ImportReport): ImportReport {
     documents: [...one.documents, ...other.documents],
     problems: [...one.problems, ...other.problems],
     findings: [...findings.values()],
+    assets: [...new Map([...one.assets, ...other.assets].map((asset) => [asset.name, asset])).values()],
   };
 }
 
 class Import {
   workspace = $state("");
   /** `ready`: compared, and nothing is written yet. */
-  phase = $state<"idle" | "reading" | "comparing" | "ready" | "importing" | "done">("idle");
+  phase = $state<"idle" | "reading" | "comparing" | "ready" | "uploading" | "importing" | "done">("idle");
   done = $state(0);
   total = $state(0);
   report = $state.raw<ImportReport>(EMPTY);
   error = $state.raw<unknown>(null);
+  /** The number of files that were uploaded. */
+  uploaded = $state(0);
   #files: SourceFile[] = [];
+  #assets: AssetFile[] = [];
   #skipped: string[] = [];
+  #uploads: Upload[] = [];
   /** The choices of the last comparison. */
   choices = $state.raw<ImportChoices | null>(null);
   #isStopped = false;
 
   get isRunning(): boolean {
-    return ["reading", "comparing", "importing"].includes(this.phase);
+    return ["reading", "comparing", "uploading", "importing"].includes(this.phase);
+  }
+
+  /** The files that are to be uploaded, each once. */
+  get missing(): AssetFile[] {
+    const files = new Map(this.#assets.map((asset) => [asset.name, asset]));
+    const found = this.report.assets.filter(({ isMissing }) => isMissing).flatMap(({ name }) => files.get(name) ?? []);
+    return [...new Map(found.map((asset) => [asset.hash, asset])).values()];
   }
 
   /** Reads files, and compares them with the pieces. */
@@ -144,9 +191,19 @@ class Import {
     this.total = files.length;
     this.done = 0;
     this.#files = [];
+    this.#assets = [];
     this.#skipped = [];
+    this.uploaded = 0;
+    const takesAssets = can("assets:write");
     for (const { name, file } of files) {
       if (file.size > FILE_SIZE_MAX && DOCUMENT.test(name)) this.#skipped.push(t.importTooLarge(name));
+      else if (takesAssets && ASSET.test(name) && this.#assets.length < ASSETS_MAX) {
+        try {
+          this.#assets.push({ name, file, hash: await hashOf(file) });
+        } catch {
+          this.#skipped.push(`${name}: ${t.assets.unreadable}`);
+        }
+      }
       // The content of other files is of no use. The report counts them.
       else this.#files.push({ name, text: DOCUMENT.test(name) ? await file.text() : "" });
       this.done += 1;
@@ -164,6 +221,7 @@ class Import {
   /** Imports the files. A repeat continues an import that has failed. */
   async start(): Promise<void> {
     if (this.isRunning || this.choices === null) return;
+    if (!(await this.#upload(this.choices.contentGroupId))) return;
     this.phase = "importing";
     if (await this.#run(this.choices, false)) this.phase = "done";
     await queryClient.invalidateQueries({ queryKey: [this.workspace] });
@@ -172,6 +230,39 @@ class Import {
   /** Ends an import after the present request. */
   stop(): void {
     this.#isStopped = true;
+    for (const upload of this.#uploads) upload.cancel();
+  }
+
+  /** Uploads the missing files. Returns false without all of them. */
+  async #upload(group: string): Promise<boolean> {
+    const missing = this.missing;
+    this.phase = "uploading";
+    this.error = null;
+    this.#isStopped = false;
+    this.total = missing.length;
+    this.done = 0;
+    const worker = async () => {
+      for (let next = missing.shift(); next !== undefined && !this.#isStopped && this.error === null; next = missing.shift()) {
+        const file = new File([next.file], next.name.split("/").at(-1)!, { type: next.file.type, lastModified: next.file.lastModified });
+        const upload = new Upload({ file, location: null }, { workspace: this.workspace, group, origin: "import" });
+        this.#uploads.push(upload);
+        await upload.run();
+        this.#uploads = this.#uploads.filter((one) => one !== upload);
+        if (upload.state === "failed") this.error = upload.error;
+        if (upload.state !== "done") continue;
+        const { hash } = next;
+        const names = new Set(this.#assets.filter((asset) => asset.hash === hash).map(({ name }) => name));
+        const assets = this.report.assets.map((asset) => (names.has(asset.name) ? { ...asset, isMissing: false } : asset));
+        this.report = { ...this.report, assets };
+        this.uploaded += 1;
+        this.done += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: UPLOADS }, worker));
+    outdateAssets(this.workspace);
+    if (this.error === null && !this.#isStopped) return true;
+    this.phase = "ready";
+    return false;
   }
 
   reset(): void {
@@ -179,6 +270,7 @@ class Import {
     this.error = null;
     this.report = EMPTY;
     this.#files = [];
+    this.#assets = [];
   }
 
   async #run(choices: ImportChoices, dryRun: boolean): Promise<boolean> {
@@ -188,13 +280,14 @@ class Import {
     this.total = this.#files.length;
     this.#isStopped = false;
     const { variants, ...others } = choices;
+    const assets = this.#assets.length === 0 ? {} : { assets: this.#assets.map(({ name, hash }) => ({ name, hash })) };
     for (const batch of batches(this.#files, variants)) {
       if (this.#isStopped) {
         this.phase = "ready";
         return false;
       }
       const files = batch.map(({ name, text }) => ({ name, content: text }));
-      const body = { ...others, ...(variants.length === 0 ? {} : { variants }), files, dryRun };
+      const body = { ...others, ...(variants.length === 0 ? {} : { variants }), ...assets, files, dryRun };
       const headers = { "Galley-Workspace": this.workspace };
       try {
         // An import takes longer than other requests.
@@ -207,6 +300,12 @@ class Import {
         return false;
       }
       this.done += batch.length;
+    }
+    const referred = new Set(this.report.assets.map(({ name }) => name));
+    const sources = this.#assets.map(({ name }) => name).filter((name) => !referred.has(name));
+    if (sources.length > 0) {
+      const finding = { group: "leftOut", what: t.importUnreferred, count: sources.length, sources: sources.slice(0, 100) };
+      this.report = { ...this.report, findings: [...this.report.findings, finding] };
     }
     return true;
   }

@@ -1,6 +1,7 @@
 //! The JSON representation of an import.
 
 use galley_domain::ContentGroupId;
+use galley_domain::asset::FileHash;
 use galley_domain::import_source::SourcePath;
 use galley_domain::tag::TagLabel;
 use galley_domain::variant::VariantKey;
@@ -21,11 +22,28 @@ body! {
 }
 
 body! {
+    /// A file to which documents may refer, such as an image.
+    new ImportAsset {
+        /// The path of the file, as that of a document.
+        name: required SourcePath = "posts/harbour.jpg",
+        /// The SHA-256 of the file, in hexadecimal digits.
+        hash: required FileHash =
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    }
+}
+
+/// The limit on files to which documents may refer.
+pub const ASSETS_LIMIT: usize = 10_000;
+
+body! {
     /// Files to import, and the choices of the import.
     new NewImport {
         /// The group of the new pieces.
         content_group_id: required ContentGroupId,
         files: required Objects<ImportFile>,
+        /// The files to which documents may refer. Their addresses become those of assets with the
+        /// same bytes. The report lists those that are to be uploaded before.
+        assets: optional Objects<ImportAsset, ASSETS_LIMIT>,
         /// Create groups from the folders in the names of the files. By default false.
         groups: optional bool = false,
         /// The labels of tags for every piece. Missing tags are created.
@@ -69,6 +87,20 @@ pub struct ImportReportBody<'a> {
     pub problems: &'a [String],
     /// The findings, by kind: parts that were left out, assumed, missing or lost.
     pub findings: Vec<ImportFindingBody<'a>>,
+    /// The files among `assets` to which documents refer.
+    pub assets: Vec<ReferredFileBody<'a>>,
+}
+
+/// A file to which documents refer.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ReferredFile)]
+pub struct ReferredFileBody<'a> {
+    /// The path of the file.
+    #[schema(example = "posts/harbour.jpg")]
+    pub name: &'a str,
+    /// True if no asset of the group, or of no group, has these bytes. Its addresses were kept.
+    pub is_missing: bool,
 }
 
 /// The result of a document.

@@ -61,7 +61,7 @@ pub(crate) struct AssetResources {
     /// The workers, and the cache of files.
     pub(crate) images: AssetImages,
     /// The assets that were served lately, with the times at which they were found.
-    pub(crate) by_key: Cache<AssetKey, (Instant, ServedAsset)>,
+    pub(crate) by_key: Cache<AssetKey, (Instant, Arc<ServedAsset>)>,
     /// The requests that append to resumable uploads.
     pub(crate) running_appends: RunningAppends,
     uploads: Arc<Semaphore>,
@@ -160,6 +160,11 @@ impl AssetImages {
         read: impl Future<Output = Result<Bytes, Error>>,
     ) -> Result<Bytes, Error> {
         self.cache.get_or_insert_async(name, read).await
+    }
+
+    /// Returns a file from the cache.
+    pub(crate) fn get(&self, name: &FileName) -> Option<Bytes> {
+        self.cache.get(name)
     }
 
     /// Removes a file and its renditions from the cache.

@@ -135,7 +135,11 @@ impl FromStr for FileHash {
 
 impl fmt::Display for FileHash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = self.0.map(|byte| [byte >> 4, byte & 15]);
+        let text: String =
+            digits.iter().flatten().map(|&digit| char::from(DIGITS[usize::from(digit)])).collect();
+        out.write_str(&text)
     }
 }
 

@@ -36,7 +36,7 @@ pub use database::DatabaseDestination;
 pub use destination::ImportOutcome;
 pub use findings::FindingGroup;
 pub use markdown::RESERVED_FIELDS;
-pub use of_request::import_files;
+pub use of_request::{Named, import_files};
 pub use report::{DocumentReport, FindingKind, FindingOccurrence, Report};
 pub use run::{ImportOptions, ImportPlace, ImportProgress, check_languages, run};
 pub use server::ServerDestination;

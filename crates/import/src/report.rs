@@ -1,6 +1,6 @@
 //! The report of an import: the results, and all findings by kind.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub struct Report {
     pub problems: Vec<String>,
     /// The files that became assets.
     pub assets: AssetCounts,
+    /// The named files to which documents refer, and true for those that are no assets.
+    pub referred_files: BTreeMap<String, bool>,
     /// The kinds of findings, in the order of their first occurrence.
     pub kinds: Vec<FindingKind>,
     /// Each document, if the import lists them.

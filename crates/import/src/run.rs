@@ -152,6 +152,7 @@ pub(crate) async fn import_into<P: Destination>(
     }
     if let Some(assets) = options.assets {
         import.report.assets = assets.counts();
+        import.report.referred_files = assets.referred_names();
     }
     Ok((import.report, done.context("the import stopped: run it again to continue")))
 }

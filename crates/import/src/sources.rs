@@ -56,14 +56,18 @@ impl SourceFile {
     /// Returns the place of the file, for addresses in it. The addresses of an export are those of
     /// its site.
     pub(crate) fn location(&self) -> SourceLocation {
-        let SourceContent::File(path) = &self.content else { return SourceLocation::default() };
+        let SourceContent::File(path) = &self.content else {
+            let name = Some(self.place.clone());
+            return SourceLocation { has_links: true, name, ..SourceLocation::default() };
+        };
         if matches!(self.kind, SourceFormat::WordPress | SourceFormat::Ghost) {
             return SourceLocation::default();
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = parent.unwrap_or(Path::new(".")).to_owned();
         let root = self.root.clone().unwrap_or_else(|| folder.clone());
-        SourceLocation { folder: Some(folder), root: Some(root), has_links: self.root.is_some() }
+        let has_links = self.root.is_some();
+        SourceLocation { folder: Some(folder), root: Some(root), has_links, name: None }
     }
 }
 

@@ -158,11 +158,14 @@ const OBJECTS_LIMIT: usize = 100;
 /// Objects that the handler parses, each as a body of type `B`. Their issues get the path of the
 /// item.
 #[derive(Debug, Clone)]
-pub struct Objects<B>(pub Vec<Map<String, Value>>, PhantomData<B>);
+pub struct Objects<B, const LIMIT: usize = OBJECTS_LIMIT>(
+    pub Vec<Map<String, Value>>,
+    PhantomData<B>,
+);
 
-impl<B: RequestBody + ToSchema> FieldValue for Objects<B> {
+impl<B: RequestBody + ToSchema, const LIMIT: usize> FieldValue for Objects<B, LIMIT> {
     fn parse(value: Value, context: &mut FieldContext<'_>) -> Parsed<Self> {
-        let items = context.items(value, OBJECTS_LIMIT, "items")?;
+        let items = context.items(value, LIMIT, "items")?;
         if items.is_empty() {
             return context.reject(&Invalid::new("too_short", "must have an item"));
         }
@@ -175,7 +178,7 @@ impl<B: RequestBody + ToSchema> FieldValue for Objects<B> {
 
     fn schema() -> Schema {
         let body = Ref::from_schema_name(B::name());
-        ArrayBuilder::new().items(body).min_items(Some(1)).max_items(Some(OBJECTS_LIMIT)).into()
+        ArrayBuilder::new().items(body).min_items(Some(1)).max_items(Some(LIMIT)).into()
     }
 
     fn add_referenced(schemas: &mut Vec<(String, RefOr<Schema>)>) {

@@ -1,7 +1,7 @@
 //! The types of fields in request bodies.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
-use galley_domain::asset::AssetFilename;
+use galley_domain::asset::{AssetFilename, FileHash};
 use galley_domain::content_group::{ContentGroupName, PreviewUrl};
 use galley_domain::content_piece::{CustomData, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
@@ -98,6 +98,7 @@ texts! {
     EventType: |text| text.parse(), schema_of::<schemas::Event>();
     ContentView: |text| text.parse(), schema_of::<schemas::View>();
     ExtensionName, true: ExtensionName::parse, up_to(100).pattern(Some(LINE));
+    FileHash: |text| text.parse(), text().pattern(Some("^[0-9a-f]{64}$"));
     FullName: FullName::parse, schema_of::<schemas::FullName>();
     ContentFormat: |text| text.parse(), content_format();
     RevisionNote, true: RevisionNote::parse, name();

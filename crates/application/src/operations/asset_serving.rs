@@ -1,5 +1,6 @@
 //! Reads of the files of assets by their public addresses, and of their renditions.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,19 +21,29 @@ use crate::service::Service;
 const LOOKUP_RETENTION: Duration = Duration::from_secs(1);
 
 /// Finds the asset with this key.
-pub async fn find_served(service: &Service, key: AssetKey) -> Result<ServedAsset, Error> {
-    if let Some(found) = service.assets().by_key.get(&key)
-        && found.0.elapsed() < LOOKUP_RETENTION
-    {
-        return Ok(found.1);
+pub async fn find_served(service: &Service, key: AssetKey) -> Result<Arc<ServedAsset>, Error> {
+    if let Some(found) = find_cached(service, key) {
+        return Ok(found);
     }
     let find =
         async move |tx: &Tx<'_>| assets::find_by_key(tx, key).await?.ok_or_else(Error::not_found);
     let (workspace, asset) = service.database().read("assets.served", find).await?;
     let name = FileName::original(workspace, asset.file.id);
-    let served = ServedAsset { asset, name };
-    service.assets().by_key.insert(key, (Instant::now(), served.clone()));
+    let served = Arc::new(ServedAsset { asset, name });
+    service.assets().by_key.insert(key, (Instant::now(), Arc::clone(&served)));
     Ok(served)
+}
+
+fn find_cached(service: &Service, key: AssetKey) -> Option<Arc<ServedAsset>> {
+    let found = service.assets().by_key.get(&key);
+    found.filter(|(at, _)| at.elapsed() < LOOKUP_RETENTION).map(|(_, served)| served)
+}
+
+/// Returns a small file, if it and its properties are cached.
+pub fn cached(service: &Service, key: AssetKey) -> Option<(Arc<ServedAsset>, Bytes)> {
+    let served = find_cached(service, key)?;
+    let bytes = service.assets().images.get(&served.name)?;
+    Some((served, bytes))
 }
 
 /// The bytes of a file: in memory, or as they arrive from the store.

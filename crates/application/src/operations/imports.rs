@@ -9,6 +9,7 @@ use galley_storage::{Database, Tx, content_groups};
 use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::operations::asset_import::AssetDestination;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
@@ -29,6 +30,8 @@ pub struct ImportAccess {
     pub environment: Environment,
     /// The author of the changes, and the workspace.
     pub scope: Scope,
+    /// The assets of the workspace.
+    pub assets: AssetDestination,
 }
 
 /// Returns the access of a caller who may change all content of the workspace, and has `further`
@@ -55,9 +58,9 @@ pub async fn authorize(
         Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])?;
     }
     let service = caller.service();
-    Ok(ImportAccess {
-        database: service.database().clone(),
-        environment: service.environment().clone(),
-        scope,
-    })
+    let (database, environment) = (service.database().clone(), service.environment().clone());
+    let settings = service.settings().assets.clone();
+    let assets =
+        AssetDestination::new(database.clone(), environment.clone(), scope.clone(), settings);
+    Ok(ImportAccess { database, environment, scope, assets })
 }

@@ -8,7 +8,7 @@ mod fetch;
 mod search;
 mod storage;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -44,6 +44,8 @@ pub struct AssetImporter {
     fetcher: Option<Fetcher>,
     is_dry_run: bool,
     runtime: Handle,
+    /// The files that a request names, with their hashes.
+    named: HashMap<String, FileHash>,
     /// The result of each address, which concurrent documents wait for.
     resolved: Mutex<HashMap<(FileSource, AddressKind), PendingResult>>,
     counts: Counts,
@@ -75,6 +77,7 @@ pub struct AssetCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum FileSource {
     Path(PathBuf),
+    Named(String),
     Url(String),
 }
 
@@ -127,6 +130,7 @@ impl AssetImporter {
             is_own: Arc::new(|_| false),
             fetcher: None,
             is_dry_run: false,
+            named: HashMap::new(),
             runtime: Handle::current(),
             resolved: Mutex::default(),
             counts: Counts::default(),
@@ -155,6 +159,25 @@ impl AssetImporter {
     #[must_use]
     pub fn as_dry_run(self, is_dry_run: bool) -> Self {
         Self { is_dry_run, ..self }
+    }
+
+    /// Finds the assets of these files, which are not stored by the import.
+    #[must_use]
+    pub fn with_named(self, named: HashMap<String, FileHash>) -> Self {
+        Self { named, ..self }
+    }
+
+    /// Returns the named files to which documents refer, and true for those that are no assets.
+    pub(crate) fn referred_names(&self) -> BTreeMap<String, bool> {
+        let resolved = self.resolved.lock();
+        let named = resolved.iter().filter_map(|((source, _), result)| match source {
+            FileSource::Named(name) => {
+                let is_missing = !matches!(*result.lock(), Some(Resolved::Asset(_)));
+                Some((name.clone(), is_missing))
+            }
+            _ => None,
+        });
+        named.collect()
     }
 
     /// Returns the numbers of files so far.
@@ -187,8 +210,14 @@ impl AssetImporter {
         let nowhere = SourceLocation::default();
         let is_searched = kind == AddressKind::Image || location.has_links;
         let location = if is_searched { location } else { &nowhere };
-        let source = match search::find(address, location, &self.folders) {
-            Some(path) => FileSource::Path(path),
+        let named = location.name.as_ref().and_then(|source| {
+            search::find_name(address, source, |name| self.named.contains_key(name))
+        });
+        let found = named.map(FileSource::Named).or_else(|| {
+            search::find(address, location, &self.folders).map(FileSource::Path)
+        });
+        let source = match found {
+            Some(source) => source,
             None if self.fetcher.is_some() && kind == AddressKind::Image => {
                 let is_web = address.starts_with("http://") || address.starts_with("https://");
                 if !is_web || self.is_own_address(address) {
@@ -203,11 +232,13 @@ impl AssetImporter {
         let mut result = result.lock();
         let resolved = result
             .get_or_insert_with(|| {
-                self.store(&source, kind).unwrap_or_else(|problem| match &source {
-                    FileSource::Path(path) => {
-                        Resolved::Failed(format!("{}: {problem}", path.display()))
-                    }
-                    FileSource::Url(url) => Resolved::Failed(format!("{url}: {problem}")),
+                self.store(&source, kind).unwrap_or_else(|problem| {
+                    Resolved::Failed(match &source {
+                        FileSource::Path(path) => format!("{}: {problem}", path.display()),
+                        FileSource::Named(text) | FileSource::Url(text) => {
+                            format!("{text}: {problem}")
+                        }
+                    })
                 })
             })
             .clone();
@@ -237,9 +268,21 @@ impl AssetImporter {
         Ok((place < found.len()).then(|| found.swap_remove(place)))
     }
 
+    /// Finds the asset of a named file.
+    fn find_named(&self, name: &str) -> Result<Resolved, String> {
+        let Some(hash) = self.named.get(name) else { return Ok(Resolved::Kept) };
+        let filename = name.rsplit('/').next().unwrap_or(name).to_owned();
+        let filename =
+            AssetFilename::parse(filename).map_err(|invalid| format!("its name {invalid}"))?;
+        let Some(found) = self.find(*hash, &filename)? else { return Ok(Resolved::Kept) };
+        let StoredAsset { address, width, .. } = found;
+        Ok(Resolved::Asset(ResolvedAsset { address, width, hash: hash.to_string() }))
+    }
+
     fn store(&self, source: &FileSource, kind: AddressKind) -> Result<Resolved, String> {
         let download;
         let (path, name) = match (source, &self.fetcher) {
+            (FileSource::Named(name), _) => return self.find_named(name),
             (FileSource::Path(path), _) if (self.is_own)(path) => return Ok(Resolved::Kept),
             (FileSource::Path(path), _) => {
                 (&**path, path.file_name().unwrap_or_default().to_string_lossy().into_owned())
@@ -262,7 +305,7 @@ impl AssetImporter {
         };
         if !is_wanted {
             return match source {
-                FileSource::Path(_) => Ok(Resolved::Kept),
+                FileSource::Path(_) | FileSource::Named(_) => Ok(Resolved::Kept),
                 FileSource::Url(_) => Err(format!("is no image, but {}", read.media_type)),
             };
         }

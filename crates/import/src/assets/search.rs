@@ -12,6 +12,8 @@ pub(crate) struct SourceLocation {
     pub(crate) root: Option<PathBuf>,
     /// True if links lead to files of the folder. The folder of a single file may have others.
     pub(crate) has_links: bool,
+    /// The name of a source that a request contains.
+    pub(crate) name: Option<String>,
 }
 
 /// The folders of a site whose files are served at its root.
@@ -24,12 +26,8 @@ const UPLOAD_PATHS: [&str; 4] =
 /// The limit on bytes of the path in an address. Longer paths exist on no file system.
 const ADDRESS_LIMIT: usize = 4_096;
 
-/// Returns the path of the file at an address, if it is in one of the folders.
-pub(crate) fn find(
-    address: &str,
-    location: &SourceLocation,
-    folders: &[PathBuf],
-) -> Option<PathBuf> {
+/// Returns the path in an address that may be one of a file of the import.
+fn path_of(address: &str) -> Option<String> {
     let path = address.split(['?', '#']).next().filter(|path| !path.is_empty())?;
     if path.len() > ADDRESS_LIMIT {
         return None;
@@ -43,9 +41,58 @@ pub(crate) fn find(
         None => path,
     };
     let path = percent_decode_str(path).decode_utf8().ok()?;
-    if path.contains('\0') {
-        return None;
+    (!path.contains('\0')).then(|| path.into_owned())
+}
+
+/// Returns the name of the file at an address of the document `source`, if `is_known` knows it.
+/// Names are paths below one folder. Their files are served at its root, or below
+/// [`UPLOAD_PATHS`].
+pub(crate) fn find_name(
+    address: &str,
+    source: &str,
+    is_known: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let path = path_of(address)?;
+    let mut candidates = Vec::new();
+    match path.strip_prefix('/') {
+        Some(from_root) => {
+            candidates.extend(PUBLIC_FOLDERS.iter().map(|folder| format!("{folder}/{from_root}")));
+            for known in UPLOAD_PATHS {
+                let Some(at) = path.find(known) else { continue };
+                let uploaded = &path[at + known.len()..];
+                // The folder of the import may be any part of the path.
+                let parts = known.match_indices('/').map(|(at, _)| &known[at + 1..]);
+                candidates.extend(parts.map(|part| format!("{part}{uploaded}")));
+            }
+        }
+        None => {
+            let folder = source.rsplit_once('/').map_or("", |(folder, _)| folder);
+            candidates.push(format!("{folder}/{path}"));
+        }
     }
+    candidates.iter().filter_map(|path| plain(path)).find(|name| is_known(name))
+}
+
+/// Returns a path without empty parts and those of dots, unless it leads out of its root.
+fn plain(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop()?,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the path of the file at an address, if it is in one of the folders.
+pub(crate) fn find(
+    address: &str,
+    location: &SourceLocation,
+    folders: &[PathBuf],
+) -> Option<PathBuf> {
+    let path = path_of(address)?;
     let mut candidates = Vec::new();
     match path.strip_prefix('/') {
         Some(from_root) => {
@@ -54,7 +101,7 @@ pub(crate) fn find(
                 PUBLIC_FOLDERS.iter().map(|folder| root.join(folder).join(from_root))
             }));
         }
-        None => candidates.extend(location.folder.iter().map(|folder| folder.join(&*path))),
+        None => candidates.extend(location.folder.iter().map(|folder| folder.join(&path))),
     }
     let relative = path.trim_start_matches('/');
     candidates.extend(folders.iter().flat_map(|folder| in_folder(folder, relative)));
@@ -119,6 +166,7 @@ mod tests {
             folder: Some(root.join("a")),
             root: Some(root.clone()),
             has_links: true,
+            name: None,
         };
         for (address, found) in [
             ("b.png", Some("site/a/b.png")),
@@ -150,5 +198,30 @@ mod tests {
             );
         }
         assert_eq!(find("b.png", &SourceLocation::default(), &[]), None);
+    }
+
+    #[test]
+    fn names_are_found_below_the_folder_of_the_import() {
+        let names = ["a/b.png", "a/p\u{e4}th 1.png", "static/c.png", "uploads/2020/e.png", "f.png"];
+        for (address, found) in [
+            ("b.png", Some("a/b.png")),
+            ("./b.png?x#y", Some("a/b.png")),
+            ("p%C3%A4th%201.png", Some("a/p\u{e4}th 1.png")),
+            ("../a/b.png", Some("a/b.png")),
+            ("../f.png", Some("f.png")),
+            ("/f.png", Some("f.png")),
+            ("/c.png", Some("static/c.png")),
+            ("/a/b.png", Some("a/b.png")),
+            ("f.png", None),
+            ("../../f.png", None),
+            ("//example.org/f.png", None),
+            ("https://example.org/f.png", None),
+            ("https://example.org/wp-content/uploads/2020/e.png", Some("uploads/2020/e.png")),
+            ("https://example.org/blog/content/images/f.png", Some("f.png")),
+            ("", None),
+        ] {
+            let is_known = |name: &str| names.contains(&name);
+            assert_eq!(find_name(address, "a/post.md", is_known).as_deref(), found, "{address}");
+        }
     }
 }

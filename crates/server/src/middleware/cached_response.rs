@@ -128,7 +128,7 @@ fn respond(
     let metrics = RouteMetrics::of(route, request.method());
     if is_listed { &metrics.not_modified } else { &metrics.complete }.increment(1);
     metrics.seconds.record(started.elapsed());
-    request_log::log_cached(request, &response, started, ROUTES[route], caller);
+    request_log::log_cached(request, &response, started, ROUTES[route], Some(caller));
     response
 }
 
@@ -147,11 +147,11 @@ fn rate_limited(
     response
 }
 
-/// The metrics of a cacheable route and method, looked up once.
-struct RouteMetrics {
-    complete: Counter,
+/// The metrics of a route and method, looked up once.
+pub(crate) struct RouteMetrics {
+    pub(crate) complete: Counter,
     not_modified: Counter,
-    seconds: Histogram,
+    pub(crate) seconds: Histogram,
 }
 
 impl RouteMetrics {
@@ -163,7 +163,7 @@ impl RouteMetrics {
         METRICS[route][is_head].get_or_init(|| Self::new(method, ROUTES[route]))
     }
 
-    fn new(method: &Method, route: &'static str) -> Self {
+    pub(crate) fn new(method: &Method, route: &'static str) -> Self {
         let counter = |status: &'static str| {
             let method = method.to_string();
             metrics::counter!(

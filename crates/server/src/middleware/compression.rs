@@ -49,7 +49,11 @@ async fn encode(accepted: HeaderValue, response: Response) -> Response {
     let is_compressible = SizeAbove::new(MIN_SIZE)
         .and(NotForContentType::SSE)
         .and(NotForContentType::IMAGES)
-        .and(NotForContentType::const_new("font/"));
+        .and(NotForContentType::const_new("font/"))
+        // Most media and archives are compressed already.
+        .and(NotForContentType::const_new("audio/"))
+        .and(NotForContentType::const_new("video/"))
+        .and(NotForContentType::const_new("application/zip"));
     let service = Compression::new(inner)
         .quality(CompressionLevel::Precise(LEVEL))
         .compress_when(is_compressible);

@@ -1,5 +1,6 @@
 //! The steps that every request passes through.
 
+pub(crate) mod cached_file;
 pub(crate) mod cached_response;
 pub(crate) mod completion;
 pub(crate) mod compression;

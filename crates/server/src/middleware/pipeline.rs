@@ -7,7 +7,7 @@ use axum::response::Response;
 use crate::app::App;
 use crate::middleware::completion::{self, Handlers};
 use crate::middleware::{
-    cached_response, compression, conditional_get, error_response, malformed_request,
+    cached_file, cached_response, compression, conditional_get, error_response, malformed_request,
     request_context, response_memory, tus,
 };
 
@@ -42,10 +42,13 @@ impl Pipeline {
 
     /// Returns the response to a request.
     ///
-    /// Cached responses and rejections under overload skip the layers, as they should cost little.
+    /// Cached responses and files, and rejections under overload skip the layers, as they should cost little.
     pub(crate) async fn handle(&self, mut request: Request) -> Response {
         let app = &self.app;
         if let Some(response) = cached_response::look_up(app, &mut request).await {
+            return response;
+        }
+        if let Some(response) = cached_file::look_up(app, &request) {
             return response;
         }
         if app.overload().should_reject(request.uri()) {

@@ -85,14 +85,15 @@ pub(crate) fn log_cached(
     response: &Response,
     started: Instant,
     route: &str,
-    caller: &Authentication,
+    caller: Option<&Authentication>,
 ) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
     let id = response.headers().get(&X_REQUEST_ID).and_then(|id| id.to_str().ok());
     let trace_id = trace_id(request.headers()).map(display);
-    let (credential, user) = (display(caller.credential), display(caller.user));
+    let credential = caller.map(|caller| display(caller.credential));
+    let user = caller.map(|caller| display(caller.user));
     let span = tracing::info_span!("request", id, trace_id, client = Empty, credential, user);
     record_client(&span, request);
     let path = request.uri().path();

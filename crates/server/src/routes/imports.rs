@@ -1,12 +1,13 @@
 //! `/imports`
 
 use galley_api_types::import::{
-    ImportFile, ImportFindingBody, ImportReportBody, ImportedDocumentBody, NewImport,
+    ImportAsset, ImportFile, ImportFindingBody, ImportReportBody, ImportedDocumentBody, NewImport,
+    ReferredFileBody,
 };
 use galley_api_types::problem::Step;
-use galley_api_types::request::{Fields, RequestBody};
-use galley_domain::import_source::SourcePath;
-use galley_import::{DocumentReport, FindingGroup, ImportOutcome, Report};
+use galley_api_types::request::{Fields, IssueRecorded, Parsed, RequestBody};
+use galley_domain::asset::FileHash;
+use galley_import::{DocumentReport, FindingGroup, ImportOutcome, Named, Report};
 
 use crate::extract::actor::WriteContentPieces;
 use crate::extract::body::JsonBody;
@@ -24,9 +25,12 @@ const SOURCES_MAX: usize = 100;
 /// import updates changed pieces and creates no duplicates. Each file that can't be imported is
 /// reported, and all others are imported. If the request is interrupted, a repeat continues it.
 ///
+/// Images and linked files in `assets` are named by their hashes. A dry run reports those that are
+/// to be uploaded first (`POST /assets`). Their addresses in documents become those of the assets.
+///
 /// Besides, the token needs `tags:write` and `workspaceMemberships:read`, `publishing:write`
-/// unless `publish` is false, `contentGroups:write` with `groups`, and `variants:write` with
-/// `variants`. It must not be limited to groups.
+/// unless `publish` is false, `contentGroups:write` with `groups`, `variants:write` with
+/// `variants`, and `assets:read` with `assets`. It must not be limited to groups.
 #[utoipa::path(
     post, path = "/imports", operation_id = "importFiles",
     request_body = NewImport,
@@ -43,37 +47,51 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let size = body.bytes.len();
     let (fields, parsed) = app.run_by_size(size, move || parse(body.fields)).await?;
-    let (new, files) = request::finish(actor.caller(), fields, parsed).await?;
+    let (new, files, assets) = request::finish(actor.caller(), fields, parsed).await?;
     let dry_run = new.dry_run.unwrap_or(false);
     let _permit = app.import_permit().await;
-    let import = galley_import::import_files(actor.caller(), new, files);
+    let import = galley_import::import_files(actor.caller(), new, files, assets);
     let report = overload::uncounted(Box::pin(import)).await?;
     Ok(response::ok(&body_of(&report, dry_run)))
 }
 
-type ParsedImport = (NewImport, Vec<(SourcePath, String)>);
+type ParsedImport = (NewImport, Vec<Named<String>>, Vec<Named<FileHash>>);
 
-/// Parses the choices and each file. Issues of a file have its place in the list.
-fn parse(mut fields: Fields) -> (Fields, galley_api_types::request::Parsed<ParsedImport>) {
-    let parsed = NewImport::parse(&mut fields).and_then(|new| {
-        let mut files = Vec::with_capacity(new.files.0.len());
-        for (index, object) in new.files.0.iter().enumerate() {
-            let mut own = Fields::new(object.clone());
-            match ImportFile::parse(&mut own) {
-                Ok(file) if !own.has_issues() => files.push((file.name, file.content)),
-                _ => {
-                    let place = [Step::Field("files".to_owned()), Step::Item(index)];
-                    let (issues, _) = own.into_issues_and_references();
-                    fields.add_issues(issues.into_iter().map(|one| one.prefixed(&place)).collect());
-                }
-            }
-        }
+/// Parses the choices and each file.
+fn parse(mut fields: Fields) -> (Fields, Parsed<ParsedImport>) {
+    let parsed = NewImport::parse(&mut fields).and_then(|mut new| {
+        let files = items::<ImportFile>(&mut fields, "files", std::mem::take(&mut new.files.0));
+        let assets = new.assets.take().map_or_else(Vec::new, |assets| assets.0);
+        let assets = items::<ImportAsset>(&mut fields, "assets", assets);
         if fields.has_issues() {
-            return Err(galley_api_types::request::IssueRecorded);
+            return Err(IssueRecorded);
         }
-        Ok((new, files))
+        let files = files.into_iter().map(|file| (file.name, file.content)).collect();
+        let assets = assets.into_iter().map(|asset| (asset.name, asset.hash)).collect();
+        Ok((new, files, assets))
     });
     (fields, parsed)
+}
+
+/// Parses the objects of a list. Issues have their places in the list.
+fn items<B: RequestBody>(
+    fields: &mut Fields,
+    name: &str,
+    objects: Vec<serde_json::Map<String, serde_json::Value>>,
+) -> Vec<B> {
+    let mut parsed = Vec::with_capacity(objects.len());
+    for (index, object) in objects.into_iter().enumerate() {
+        let mut own = Fields::new(object);
+        match B::parse(&mut own) {
+            Ok(item) if !own.has_issues() => parsed.push(item),
+            _ => {
+                let place = [Step::Field(name.to_owned()), Step::Item(index)];
+                let (issues, _) = own.into_issues_and_references();
+                fields.add_issues(issues.into_iter().map(|one| one.prefixed(&place)).collect());
+            }
+        }
+    }
+    parsed
 }
 
 fn body_of(report: &Report, dry_run: bool) -> ImportReportBody<'_> {
@@ -101,6 +119,11 @@ fn body_of(report: &Report, dry_run: bool) -> ImportReportBody<'_> {
                     .take(SOURCES_MAX)
                     .collect(),
             })
+            .collect(),
+        assets: report
+            .referred_files
+            .iter()
+            .map(|(name, is_missing)| ReferredFileBody { name, is_missing: *is_missing })
             .collect(),
     }
 }

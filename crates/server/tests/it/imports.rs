@@ -3,8 +3,9 @@
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use crate::service::Service;
+use crate::service::{Service, TestResponse};
 
 const POST: &str =
     "---\ntitle: The harbour\ntags: [News]\ndate: 2026-01-02\n---\n\nText with **bold**.\n";
@@ -110,6 +111,67 @@ async fn the_choices_of_an_import_apply(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn addresses_of_named_files_become_those_of_their_assets(store: TestStore) {
+    let service = Service::start(store).await;
+    let post = "---\ntitle: A\ncover: /cover.png\n---\n![x](b%20c.png) ![y](../gone.png)\n\n\
+                [pdf](../files/menu.pdf#page=2) ![z](/static/unnamed.png)";
+    let files = [("posts/a.md", post)];
+    let bytes = [("posts/b c.png", "one"), ("files/menu.pdf", "two"), ("static/cover.png", "three")];
+    let hash = |bytes: &str| -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let named = |name: &str, bytes: &str| json!({"name": name, "hash": hash(bytes)});
+    let mut assets: Vec<_> = bytes.iter().map(|(name, bytes)| named(name, bytes)).collect();
+    assets.push(named("posts/other.png", "four"));
+    let options = |dry_run: bool| json!({"assets": assets, "dryRun": dry_run});
+    let referred = |is_missing: bool| -> Value {
+        ["files/menu.pdf", "posts/b c.png", "static/cover.png"]
+            .map(|name| json!({"name": name, "isMissing": is_missing}))
+            .into()
+    };
+    let planned = import(&service, &files, options(true)).await;
+    assert_eq!(planned["assets"], referred(true));
+
+    // Without the assets, the addresses are kept, and the report has them again.
+    let early = import(&service, &files, options(false)).await;
+    assert_eq!((counts(&early), &early["assets"]), ([1, 0, 0, 0], &referred(true)));
+
+    for (name, bytes) in bytes {
+        let name = name.rsplit('/').next().unwrap().replace(' ', "%20");
+        let path = format!("/assets?filename={name}&contentGroupId={}", service.home.group);
+        let upload = service.request(Method::POST, &path).bearer_auth(&service.home.token);
+        assert_eq!(TestResponse::of(upload.body(bytes)).await.status, 201);
+    }
+    let done = import(&service, &files, options(false)).await;
+    assert_eq!((counts(&done), &done["assets"]), ([0, 1, 0, 0], &referred(false)));
+    let assets = service.get("/assets/list").await.body;
+    let url = |filename: &str| {
+        let mut assets = assets.as_array().unwrap().iter();
+        let found = assets.find(|asset| asset["filename"] == filename).unwrap();
+        found["url"].as_str().unwrap().to_owned()
+    };
+    let [piece] = &pieces(&service).await[..] else { panic!() };
+    assert_eq!(piece["coverUrl"], url("cover.png"));
+    let path = format!(
+        "/content-pieces?id={}&content=true&contentFormat=html",
+        piece["id"].as_str().unwrap()
+    );
+    let html = service.get(&path).await.body["content"].as_str().unwrap().to_owned();
+    for address in [url("b c.png"), format!("{}#page=2", url("menu.pdf"))] {
+        assert!(html.contains(&format!("\"{address}\"")), "{address}: {html}");
+    }
+    assert!(html.contains("\"../gone.png\"") && html.contains("\"/static/unnamed.png\""), "{html}");
+    assert_eq!(counts(&import(&service, &files, options(false)).await), [0, 0, 1, 0]);
+
+    // Another workspace has no such assets.
+    let other = service.other_workspace().await;
+    let mut body = request(&service, &files, options(true));
+    body["contentGroupId"] = json!(other.group);
+    let foreign = service.request(Method::POST, "/imports").bearer_auth(&other.token).json(&body);
+    assert_eq!(TestResponse::of(foreign).await.body["assets"], referred(true));
+}
+
+#[on_both_engines]
 async fn a_file_that_cannot_be_imported_is_named_and_the_others_are_imported(store: TestStore) {
     let service = Service::start(store).await;
     let files = [
@@ -159,8 +221,10 @@ async fn an_import_needs_all_permissions_and_no_limit(store: TestStore) {
         "variants:write",
         "publishing:write",
         "workspaceMemberships:read",
+        "assets:read",
     ];
-    let all_of = json!({"groups": true, "variants": ["en"]});
+    let assets = json!([{"name": "a.png", "hash": "0".repeat(64)}]);
+    let all_of = json!({"groups": true, "variants": ["en"], "assets": assets});
     let body = request(&service, &[("a.md", "Text")], all_of);
     let send =
         async |token: &str| service.send_as(token, Method::POST, "/imports", Some(&body)).await;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::{
@@ -26,6 +26,9 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use crate::respond::response::HasReservation;
 use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
+
+/// The route, as metrics name it.
+pub(crate) const ROUTE: &str = "/a/{key}/{filename}";
 
 /// Nothing in a file runs: not as a page, and not in one.
 const POLICY: &str = "sandbox; default-src 'none'";
@@ -114,6 +117,12 @@ pub(crate) async fn handle(
         Err(error) => Err(error.into()),
     };
     let mut response = served.unwrap_or_else(Problem::into_response);
+    protect(&mut response);
+    response
+}
+
+/// Adds the headers of all responses.
+fn protect(response: &mut Response) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -123,6 +132,19 @@ pub(crate) async fn handle(
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Returns the key in the path of an address.
+pub(crate) fn key_in(path: &str) -> Option<AssetKey> {
+    let (key, name) = path.strip_prefix(galley_domain::asset::PATH)?.split_once('/')?;
+    key.parse().ok().filter(|_| !name.is_empty() && !name.contains('/'))
+}
+
+/// Returns the whole file.
+pub(crate) fn whole(served: &ServedAsset, bytes: Bytes) -> Response {
+    let file = &served.asset.file;
+    let mut response = respond(served, &format!("\"{}\"", file.hash()), file.bytes(), bytes.into());
+    protect(&mut response);
     response
 }
 
@@ -181,8 +203,20 @@ async fn whole_or_part(
         }
         ServedBytes::Part(stream) => Body::from_stream(stream),
     };
+    let mut response = respond(served, &tag, length, body);
+    if let Some(Range { start, end }) = range {
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_RANGE, header(format!("bytes {start}-{}/{size}", end - 1)));
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(response)
+}
+
+/// Returns the response with the headers of a file.
+fn respond(served: &ServedAsset, tag: &str, length: u64, body: Body) -> Response {
+    let file = &served.asset.file;
     let mut response = Response::new(body);
-    add_headers(&mut response, &tag, &file.media_type);
+    add_headers(&mut response, tag, &file.media_type);
     let headers = response.headers_mut();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -190,11 +224,7 @@ async fn whole_or_part(
     headers.insert(REPR_DIGEST, header(format!("sha-256=:{digest}:")));
     let kind = if FileType::is_inline(&file.media_type) { "inline" } else { "attachment" };
     headers.insert(CONTENT_DISPOSITION, disposition(kind, served.asset.filename.as_str()));
-    if let Some(Range { start, end }) = range {
-        headers.insert(CONTENT_RANGE, header(format!("bytes {start}-{}/{size}", end - 1)));
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    }
-    Ok(response)
+    response
 }
 
 fn add_headers(response: &mut Response, tag: &str, media_type: &str) {

@@ -215,6 +215,8 @@ const OTHERS: &str = r#"
         {"contentGroupId":"cg_1","files":[{"name":"a.md","content":"x"}]} -> 400 unknown_reference contentGroupId
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"tagLabels":[1],"variants":["x y"]} -> tagLabels[0] variants[0]
         {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"dryRun":1,"groups":"x"} -> groups dryRun
+        {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"assets":[{"name":"../a","hash":"x"},1]} -> assets[1]
+        {"contentGroupId":"$group","files":[{"name":"a.md","content":"x"}],"assets":[{"name":"../a","hash":"x"}]} -> assets[0].name assets[0].hash
     PUT /content-pieces/sources
         {} -> sources
         {"sources":[]} -> sources

@@ -1,0 +1,145 @@
+//! The folding of words: forms that readers take for the same become one term.
+
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
+
+/// The limit on bytes of a term.
+const TERM_SIZE: usize = 64;
+
+/// The component that folds compatibility forms, case and accents.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    decomposer: DecomposingNormalizerBorrowed<'static>,
+    composer: ComposingNormalizerBorrowed<'static>,
+}
+
+impl Folder {
+    pub(crate) const fn new() -> Self {
+        Self {
+            decomposer: DecomposingNormalizerBorrowed::new_nfkd(),
+            composer: ComposingNormalizerBorrowed::new_nfc(),
+        }
+    }
+
+    /// Writes the folded form of a word. The form has letters, digits, marks and symbols only; it
+    /// may be empty.
+    pub(crate) fn fold(&self, word: &str, folded: &mut String) {
+        folded.clear();
+        if word.is_ascii() {
+            folded.extend(word.chars().filter(char::is_ascii_alphanumeric));
+            folded.make_ascii_lowercase();
+        } else {
+            let mut decomposed = String::with_capacity(word.len());
+            let mut base = '\0';
+            for c in self.decomposer.normalize(word).chars().flat_map(char::to_lowercase) {
+                if is_dropped(c, base) {
+                    continue;
+                }
+                if !is_mark_of_letters(c) {
+                    base = c;
+                }
+                match plain_letters(c) {
+                    Some(letters) => decomposed.push_str(letters),
+                    None => decomposed.push(c),
+                }
+            }
+            folded.push_str(&self.composer.normalize(&decomposed));
+        }
+        folded.truncate(folded.floor_char_boundary(TERM_SIZE));
+    }
+}
+
+/// Returns true for the combining marks that Latin, Greek and Cyrillic letters have.
+const fn is_mark_of_letters(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Returns true for a character that no term has: an accent of a Latin or Greek letter, a point of
+/// Arabic or Hebrew, and characters that are invisible or no part of words. Marks of other scripts
+/// are vowels, or distinguish letters, as in й and が.
+const fn is_dropped(c: char, base: char) -> bool {
+    match c {
+        '\u{308}' if matches!(base, 'е') => true,
+        '\u{300}'..='\u{36f}' => base < '\u{400}',
+        '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' => true,
+        '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}' => true,
+        // Soft hyphens, joiners outside of emoji, and variation selectors.
+        '\u{ad}' | '\u{200c}' | '\u{fe00}'..='\u{fe0f}' => true,
+        // Compatibility forms may have spaces and signs.
+        _ => c.is_ascii() && !c.is_ascii_alphanumeric() || c == '\u{2044}',
+    }
+}
+
+/// Returns the plain letters for one that has no decomposition.
+const fn plain_letters(c: char) -> Option<&'static str> {
+    Some(match c {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ħ' => "h",
+        'ı' => "i",
+        'ŧ' => "t",
+        'ς' => "σ",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_a_word_become_one_term() {
+        let folder = Folder::new();
+        let mut folded = String::new();
+        for (word, expected) in [
+            ("Hafen", "hafen"),
+            ("CAFÉ", "cafe"),
+            ("cafe\u{301}", "cafe"),
+            ("Straße", "strasse"),
+            ("STRASSE", "strasse"),
+            ("Ærø", "aero"),
+            ("Łódź", "lodz"),
+            ("İstanbul", "istanbul"),
+            ("ıstanbul", "istanbul"),
+            ("Ὀδυσσεύς", "οδυσσευσ"),
+            ("Ёлка", "елка"),
+            ("Йод", "йод"),
+            ("が", "が"),
+            ("か\u{3099}", "が"),
+            ("ｶﾞ", "ガ"),
+            ("ＡＢＣ１２", "abc12"),
+            ("ﬁn", "fin"),
+            ("½", "12"),
+            ("كِتَابٌ", "كتاب"),
+            ("שָׁלוֹם", "שלום"),
+            ("ที่", "ที่"),
+            ("हिन्दी", "हिन्दी"),
+            ("한국어", "한국어"),
+            ("co\u{ad}op", "coop"),
+            ("❤\u{fe0f}", "❤"),
+            ("👩‍💻", "👩‍💻"),
+            ("...", ""),
+        ] {
+            folder.fold(word, &mut folded);
+            assert_eq!(folded, expected, "{word}");
+            // A term is folded already.
+            let once = folded.clone();
+            folder.fold(&once, &mut folded);
+            assert_eq!(folded, once, "{word}");
+        }
+    }
+
+    #[test]
+    fn long_words_end_at_a_character() {
+        let folder = Folder::new();
+        let mut folded = String::new();
+        folder.fold(&"ж".repeat(100), &mut folded);
+        assert_eq!(folded, "ж".repeat(32));
+        folder.fold(&format!("a{}", "ж".repeat(100)), &mut folded);
+        assert_eq!(folded.len(), 63);
+    }
+}

@@ -1,0 +1,17 @@
+//! Full-text search: the analysis of texts into terms, queries, and highlights.
+//!
+//! One analyser serves both engines, so that they match the same pieces. The engines get terms that
+//! need no further analysis: letters, digits and symbols, separated by spaces.
+
+mod analyzer;
+mod fold;
+mod highlight;
+mod language;
+mod query;
+mod term_prefix;
+
+pub use analyzer::{Analyzer, Term};
+pub use highlight::{Highlight, Highlighter};
+pub use language::Language;
+pub use query::{Clause, Field, Match, Query};
+pub use term_prefix::TermPrefix;

@@ -1,0 +1,291 @@
+//! Queries: `words`, `"phrases"`, `prefix*`, `-excluded` and `title:word`. Each text is a query.
+
+use std::fmt::Write;
+
+use crate::analyzer::Analyzer;
+use crate::language::Language;
+use crate::term_prefix::TermPrefix;
+
+/// The limit on clauses. Further ones are ignored.
+const CLAUSES_LIMIT: usize = 32;
+
+/// The limit on terms of a phrase. Further ones are ignored.
+const PHRASE_LIMIT: usize = 32;
+
+/// A field of a piece that a query may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// The title.
+    Title,
+    /// The description.
+    Description,
+    /// The text.
+    Content,
+}
+
+/// The names of fields, with those of columns in FTS5 and weights in `tsvector`.
+const FIELDS: [(Field, &str, char); 3] = [
+    (Field::Title, "title", 'A'),
+    (Field::Description, "description", 'B'),
+    (Field::Content, "content", 'C'),
+];
+
+/// The terms of a clause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// The terms one after another; a word is a phrase of one term.
+    Phrase(Vec<String>),
+    /// The same, where the last term is the beginning of one. The other form of the last term is
+    /// its stem.
+    Prefix(Vec<String>, String),
+}
+
+/// A clause of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clause {
+    /// The field in which it matches; `None` for all.
+    pub field: Option<Field>,
+    /// True if pieces that match are left out.
+    pub is_excluded: bool,
+    /// The terms.
+    pub matched: Match,
+}
+
+/// A query. All clauses must match, except for the excluded ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    clauses: Vec<Clause>,
+}
+
+/// A clause as it is written.
+struct Written<'a> {
+    field: Option<Field>,
+    is_excluded: bool,
+    is_prefix: bool,
+    text: &'a str,
+}
+
+impl Query {
+    /// Parses a query. Words without letters, digits and emoji are ignored.
+    pub fn parse(text: &str, analyzer: &Analyzer, language: Option<Language>) -> Self {
+        let mut clauses: Vec<Clause> = Vec::new();
+        let mut rest = text;
+        while clauses.len() < CLAUSES_LIMIT
+            && let Some(written) = next(&mut rest)
+        {
+            let Some(matched) = terms(&written, analyzer, language) else { continue };
+            let Written { field, is_excluded, .. } = written;
+            let clause = Clause { field, is_excluded, matched };
+            if !clauses.contains(&clause) {
+                clauses.push(clause);
+            }
+        }
+        Self { clauses }
+    }
+
+    /// Returns true if no clause finds anything.
+    pub fn is_empty(&self) -> bool {
+        self.clauses.iter().all(|clause| clause.is_excluded)
+    }
+
+    /// Returns the clauses.
+    pub fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
+    /// Returns the query of FTS5. The columns are named as the fields.
+    pub fn to_fts5(&self, prefix: &TermPrefix) -> String {
+        let (excluded, required): (Vec<_>, Vec<_>) =
+            self.clauses.iter().partition(|clause| clause.is_excluded);
+        let join = |clauses: Vec<&Clause>, operator: &str| {
+            let clauses: Vec<_> = clauses.into_iter().map(|clause| clause.to_fts5(prefix)).collect();
+            format!("({})", clauses.join(operator))
+        };
+        let mut query = join(required, " AND ");
+        if !excluded.is_empty() {
+            write!(query, " NOT {}", join(excluded, " OR ")).expect("texts take all");
+        }
+        query
+    }
+
+    /// Returns the query of type `tsquery`. The weights are A, B and C for the fields.
+    pub fn to_tsquery(&self, prefix: &TermPrefix) -> String {
+        let clauses = self.clauses.iter().map(|clause| clause.to_tsquery(prefix));
+        clauses.collect::<Vec<_>>().join(" & ")
+    }
+}
+
+impl Clause {
+    fn weight(&self) -> &'static str {
+        match self.field {
+            None => "",
+            Some(Field::Title) => "A",
+            Some(Field::Description) => "B",
+            Some(Field::Content) => "C",
+        }
+    }
+
+    fn to_fts5(&self, prefix: &TermPrefix) -> String {
+        let column = FIELDS.iter().find(|(field, ..)| Some(*field) == self.field);
+        let column = column.map_or_else(String::new, |(_, name, _)| format!("{name} : "));
+        let phrase = |terms: &[String], sign: &str| {
+            let terms: Vec<_> = terms.iter().map(|term| format!("{prefix}{term}")).collect();
+            format!("{column}\"{}\"{sign}", terms.join(" "))
+        };
+        match &self.matched {
+            Match::Phrase(terms) => phrase(terms, ""),
+            Match::Prefix(terms, stem) => match terms.last() {
+                Some(last) if last != stem => {
+                    format!("({} OR {})", phrase(terms, " *"), phrase(&with_last(terms, stem), ""))
+                }
+                _ => phrase(terms, " *"),
+            },
+        }
+    }
+
+    fn to_tsquery(&self, prefix: &TermPrefix) -> String {
+        let weight = self.weight();
+        let phrase = |terms: &[String], last_is_prefix: bool| {
+            let mut text = String::new();
+            for (place, term) in terms.iter().enumerate() {
+                let sign = if last_is_prefix && place + 1 == terms.len() { "*" } else { "" };
+                let flags = if sign.is_empty() && weight.is_empty() { "" } else { ":" };
+                let follows = if place == 0 { "" } else { " <-> " };
+                write!(text, "{follows}'{prefix}{term}'{flags}{sign}{weight}")
+                    .expect("texts take all");
+            }
+            text
+        };
+        let matched = match &self.matched {
+            Match::Phrase(terms) => phrase(terms, false),
+            Match::Prefix(terms, stem) => match terms.last() {
+                Some(last) if last != stem => {
+                    format!("{} | {}", phrase(terms, true), phrase(&with_last(terms, stem), false))
+                }
+                _ => phrase(terms, true),
+            },
+        };
+        if self.is_excluded { format!("!({matched})") } else { format!("({matched})") }
+    }
+}
+
+/// Returns the terms with another last one.
+fn with_last(terms: &[String], last: &str) -> Vec<String> {
+    let before = terms.len().saturating_sub(1);
+    terms[..before].iter().cloned().chain([last.to_owned()]).collect()
+}
+
+/// Takes the next clause of a text.
+fn next<'a>(rest: &mut &'a str) -> Option<Written<'a>> {
+    let mut text = rest.trim_start();
+    if text.is_empty() {
+        return None;
+    }
+    let is_excluded = text.strip_prefix('-').is_some_and(|after| !after.starts_with('-'));
+    if is_excluded {
+        text = &text[1..];
+    }
+    let mut field = None;
+    for (named, name, _) in FIELDS {
+        let after = text.strip_prefix(name).and_then(|after| after.strip_prefix(':'));
+        if let Some(after) = after.filter(|after| !after.starts_with(char::is_whitespace)) {
+            (field, text) = (Some(named), after);
+        }
+    }
+    let (written, after) = match text.strip_prefix('"') {
+        // The quote may be missing at the end.
+        Some(phrase) => phrase.split_once('"').unwrap_or((phrase, "")),
+        None => text.split_at(text.find(char::is_whitespace).unwrap_or(text.len())),
+    };
+    let is_quoted = text.starts_with('"');
+    let after_star = after.strip_prefix('*').filter(|_| is_quoted);
+    let is_prefix = after_star.is_some() || !is_quoted && written.ends_with('*');
+    *rest = after_star.unwrap_or(after);
+    Some(Written { field, is_excluded, is_prefix, text: written })
+}
+
+/// Returns the terms of a clause; `None` if it has none.
+fn terms(
+    written: &Written<'_>,
+    analyzer: &Analyzer,
+    language: Option<Language>,
+) -> Option<Match> {
+    let mut terms = Vec::new();
+    let mut last = (0, 0);
+    analyzer.analyze(written.text, language, |term| {
+        if terms.len() < PHRASE_LIMIT {
+            terms.push(term.text.to_owned());
+            last = term.range;
+        }
+    });
+    let stem = terms.last()?.clone();
+    if !written.is_prefix {
+        return Some(Match::Phrase(terms));
+    }
+    // The stem of an unfinished word may be longer than what the finished word has.
+    let typed = analyzer.folded(&written.text[last.0..last.1]);
+    Some(Match::Prefix(with_last(&terms, &typed), stem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forms(text: &str, language: Option<&str>) -> (String, String) {
+        let language = language.and_then(Language::of_tag);
+        let query = Query::parse(text, &Analyzer::default(), language);
+        let prefix = TermPrefix::new(7, false);
+        if query.is_empty() {
+            return Default::default();
+        }
+        (query.to_fts5(&prefix), query.to_tsquery(&prefix))
+    }
+
+    #[test]
+    fn each_text_is_a_query() {
+        for (text, fts5, tsquery) in [
+            ("Harbour town", r#"("7charbour" AND "7ctown")"#, "('7charbour') & ('7ctown')"),
+            ("\"old town\"", r#"("7cold 7ctown")"#, "('7cold' <-> '7ctown')"),
+            ("har*", r#"("7char" *)"#, "('7char':*)"),
+            (
+                "a -b -\"c d\"",
+                r#"("7ca") NOT ("7cb" OR "7cc 7cd")"#,
+                "('7ca') & !('7cb') & !('7cc' <-> '7cd')",
+            ),
+            (
+                "title:Hafen description:\"am See\" content:x*",
+                r#"(title : "7chafen" AND description : "7cam 7csee" AND content : "7cx" *)"#,
+                "('7chafen':A) & ('7cam':B <-> '7csee':B) & ('7cx':*C)",
+            ),
+            ("can't", r#"("7ccan 7ct")"#, "('7ccan' <-> '7ct')"),
+            ("\"open end", r#"("7copen 7cend")"#, "('7copen' <-> '7cend')"),
+            ("\"old to\"*", r#"("7cold 7cto" *)"#, "('7cold' <-> '7cto':*)"),
+            ("a a A", r#"("7ca")"#, "('7ca')"),
+            ("title: x", r#"("7ctitle" AND "7cx")"#, "('7ctitle') & ('7cx')"),
+            ("a OR b) NOT", r#"("7ca" AND "7cor" AND "7cb" AND "7cnot")"#, "('7ca') & ('7cor') & ('7cb') & ('7cnot')"),
+            ("--a", r#"("7ca")"#, "('7ca')"),
+            ("-a", "", ""),
+            ("", "", ""),
+            (" \t\"\" * - -- \" ' \\ ; : ( ) { } ^ + ~", "", ""),
+        ] {
+            assert_eq!(forms(text, None), (fts5.to_owned(), tsquery.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_matches_the_stem_of_a_finished_word() {
+        let (fts5, tsquery) = forms("running*", Some("en"));
+        assert_eq!(fts5, r#"(("7crunning" * OR "7crun"))"#);
+        assert_eq!(tsquery, "('7crunning':* | '7crun')");
+    }
+
+    #[test]
+    fn long_queries_are_cut() {
+        let text: String = (0..10_000).map(|number| format!("w{number} ")).collect();
+        let query = Query::parse(&text, &Analyzer::default(), None);
+        assert_eq!(query.clauses().len(), CLAUSES_LIMIT);
+        let query = Query::parse(&format!("\"{text}\""), &Analyzer::default(), None);
+        let [Clause { matched: Match::Phrase(terms), .. }] = query.clauses() else { panic!() };
+        assert_eq!(terms.len(), PHRASE_LIMIT);
+    }
+}
