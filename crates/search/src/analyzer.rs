@@ -128,13 +128,19 @@ mod tests {
     #[test]
     fn a_text_is_split_into_its_words() {
         for (text, expected) in [
-            ("The quick (\u{201c}brown\u{201d}) fox can\u{2019}t jump 32.3 feet, right?", "the quick brown fox can t jump 32 3 feet right"),
+            (
+                "The quick (\u{201c}brown\u{201d}) fox can\u{2019}t jump 32.3 feet, right?",
+                "the quick brown fox can t jump 32 3 feet right",
+            ),
             ("l'homme example.com snake_case a:b", "l homme example com snake case a b"),
             ("東京都に住んでいます", "東京 都 に 住 んで いま す"),
             ("我喜欢读书", "我 喜欢 读书"),
             ("ภาษาไทย", "ภาษา ไทย"),
             ("I \u{2764}\u{fe0f} \u{1f355}!", "i \u{2764} \u{1f355}"),
-            ("\u{1f469}\u{200d}\u{1f4bb}\u{1f1e9}\u{1f1ea}", "\u{1f469}\u{200d}\u{1f4bb} \u{1f1e9}\u{1f1ea}"),
+            (
+                "\u{1f469}\u{200d}\u{1f4bb}\u{1f1e9}\u{1f1ea}",
+                "\u{1f469}\u{200d}\u{1f4bb} \u{1f1e9}\u{1f1ea}",
+            ),
             ("C++ \u{2014} # * $ \u{a0} \u{3002}", "c"),
             ("", ""),
         ] {

@@ -153,9 +153,9 @@ fn windows(text: &str, found: &[Found]) -> Vec<Window> {
             continue;
         }
         let range = window(text, first.range.clone());
-        let inside = found.iter().filter(|other| {
-            other.range.start >= range.start && other.range.end <= range.end
-        });
+        let inside = found
+            .iter()
+            .filter(|other| other.range.start >= range.start && other.range.end <= range.end);
         let mut clauses: Vec<_> = inside.clone().map(|found| found.clause).collect();
         clauses.sort_unstable();
         clauses.dedup();
@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn the_passage_with_most_words_of_the_query_is_first() {
         let filler = "Lorem ipsum dolor sit amet consectetur. ".repeat(20);
-        let text = format!("{filler}The ferry left. {filler}A ferry in the harbour. {filler}Harbour!");
+        let text =
+            format!("{filler}The ferry left. {filler}A ferry in the harbour. {filler}Harbour!");
         let analyzer = Analyzer::default();
         let query = Query::parse("ferry harbour", &analyzer, None);
         let highlighter = Highlighter::new(&analyzer, None, &query);

@@ -98,7 +98,8 @@ impl Query {
         let (excluded, required): (Vec<_>, Vec<_>) =
             self.clauses.iter().partition(|clause| clause.is_excluded);
         let join = |clauses: Vec<&Clause>, operator: &str| {
-            let clauses: Vec<_> = clauses.into_iter().map(|clause| clause.to_fts5(prefix)).collect();
+            let clauses: Vec<_> =
+                clauses.into_iter().map(|clause| clause.to_fts5(prefix)).collect();
             format!("({})", clauses.join(operator))
         };
         let mut query = join(required, " AND ");
@@ -205,11 +206,7 @@ fn next<'a>(rest: &mut &'a str) -> Option<Written<'a>> {
 }
 
 /// Returns the terms of a clause; `None` if it has none.
-fn terms(
-    written: &Written<'_>,
-    analyzer: &Analyzer,
-    language: Option<Language>,
-) -> Option<Match> {
+fn terms(written: &Written<'_>, analyzer: &Analyzer, language: Option<Language>) -> Option<Match> {
     let mut terms = Vec::new();
     let mut last = (0, 0);
     analyzer.analyze(written.text, language, |term| {
@@ -262,7 +259,11 @@ mod tests {
             ("\"old to\"*", r#"("7cold 7cto" *)"#, "('7cold' <-> '7cto':*)"),
             ("a a A", r#"("7ca")"#, "('7ca')"),
             ("title: x", r#"("7ctitle" AND "7cx")"#, "('7ctitle') & ('7cx')"),
-            ("a OR b) NOT", r#"("7ca" AND "7cor" AND "7cb" AND "7cnot")"#, "('7ca') & ('7cor') & ('7cb') & ('7cnot')"),
+            (
+                "a OR b) NOT",
+                r#"("7ca" AND "7cor" AND "7cb" AND "7cnot")"#,
+                "('7ca') & ('7cor') & ('7cb') & ('7cnot')",
+            ),
             ("--a", r#"("7ca")"#, "('7ca')"),
             ("-a", "", ""),
             ("", "", ""),

@@ -213,9 +213,9 @@ impl AssetImporter {
         let named = location.name.as_ref().and_then(|source| {
             search::find_name(address, source, |name| self.named.contains_key(name))
         });
-        let found = named.map(FileSource::Named).or_else(|| {
-            search::find(address, location, &self.folders).map(FileSource::Path)
-        });
+        let found = named
+            .map(FileSource::Named)
+            .or_else(|| search::find(address, location, &self.folders).map(FileSource::Path));
         let source = match found {
             Some(source) => source,
             None if self.fetcher.is_some() && kind == AddressKind::Image => {

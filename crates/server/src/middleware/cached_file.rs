@@ -7,14 +7,15 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::Method;
-use axum::http::header::{IF_NONE_MATCH, RANGE};
+use axum::http::header::{IF_NONE_MATCH, RANGE, VARY};
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use galley_application::operations::asset_serving;
 use galley_assets::FileType;
 
 use crate::app::App;
 use crate::middleware::cached_response::RouteMetrics;
+use crate::middleware::error_response::VARY_OF_PUBLIC;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::request_log;
 use crate::routes::assets::serve;
@@ -36,6 +37,7 @@ pub(crate) fn look_up(app: &App, request: &Request) -> Option<Response> {
         return None;
     }
     let mut response = serve::whole(&served, bytes);
+    response.headers_mut().insert(VARY, HeaderValue::from_static(VARY_OF_PUBLIC));
     RequestId::of(headers, app.environment()).write(&mut response);
     let metrics = metrics_of(method);
     metrics.complete.increment(1);

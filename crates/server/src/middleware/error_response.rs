@@ -77,6 +77,11 @@ fn standalone(problem: Problem, request: &Request, environment: &Environment) ->
     response
 }
 
+const VARY_OF_ALL: &str = "authorization, cookie, galley-workspace, accept-encoding";
+
+/// The `Vary` of responses that are the same for all callers.
+pub(crate) const VARY_OF_PUBLIC: &str = "accept-encoding";
+
 /// Writes out a problem, and adds the headers that all responses have.
 fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -87,12 +92,13 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
         }
     }
     let headers = response.headers_mut();
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
+    let default = HeaderValue::from_static("private, no-cache");
+    let cached = headers.entry(CACHE_CONTROL).or_insert(default);
+    // The caller has no effect on a public response, which proxies may keep for all.
+    let varies =
+        if cached.as_bytes().starts_with(b"public") { VARY_OF_PUBLIC } else { VARY_OF_ALL };
     if matches!(*method, Method::GET | Method::HEAD) {
-        headers.append(
-            VARY,
-            HeaderValue::from_static("authorization, cookie, galley-workspace, accept-encoding"),
-        );
+        headers.append(VARY, HeaderValue::from_static(varies));
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response

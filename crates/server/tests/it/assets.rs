@@ -185,6 +185,35 @@ async fn forms_and_headers_name_the_file(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn a_file_in_memory_has_the_headers_of_the_one_in_the_store(store: TestStore) {
+    let service = Service::start(store).await;
+    let bytes = encoded(300, 200, ImageFormat::Jpeg);
+    let asset = asset(&service, "filename=photo.jpg", bytes.clone()).await;
+    let read = async |more: &[(&str, &str)]| {
+        let response = fetch_with(&service, url(&asset), more).await;
+        let mut headers = response.headers().clone();
+        assert!(headers.remove("x-request-id").is_some() && headers.remove("date").is_some());
+        (response.status(), headers, response.bytes().await.unwrap())
+    };
+    let first = read(&[("accept-encoding", "gzip, br")]).await;
+    for _ in 0..3 {
+        assert_eq!(read(&[("accept-encoding", "gzip, br")]).await, first);
+    }
+    let known = fetch_with(&service, url(&asset), &[("x-request-id", "of-the-client")]).await;
+    assert_eq!(header(&known, "x-request-id"), "of-the-client");
+    let (status, _, part) = read(&[("range", "bytes=1-2")]).await;
+    assert_eq!((status.as_u16(), &*part), (206, &bytes[1..3]));
+    // Other paths are no addresses, also of a file in memory.
+    let path = url(&asset).rsplit_once('/').unwrap().0;
+    for other in [path.to_owned(), format!("{path}/"), format!("{path}/a/b")] {
+        assert_eq!(fetch(&service, &other).await.status(), 404, "{other}");
+    }
+    let delete = format!("/assets?id={}", asset["id"].as_str().unwrap());
+    assert_eq!(service.delete(&delete).await.status, 204);
+    assert_eq!(fetch(&service, url(&asset)).await.status(), 404);
+}
+
+#[on_both_engines]
 async fn parts_of_a_large_file_are_read(store: TestStore) {
     let service = Service::start(store).await;
     let bytes: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();

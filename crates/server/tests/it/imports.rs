@@ -116,7 +116,8 @@ async fn addresses_of_named_files_become_those_of_their_assets(store: TestStore)
     let post = "---\ntitle: A\ncover: /cover.png\n---\n![x](b%20c.png) ![y](../gone.png)\n\n\
                 [pdf](../files/menu.pdf#page=2) ![z](/static/unnamed.png)";
     let files = [("posts/a.md", post)];
-    let bytes = [("posts/b c.png", "one"), ("files/menu.pdf", "two"), ("static/cover.png", "three")];
+    let bytes =
+        [("posts/b c.png", "one"), ("files/menu.pdf", "two"), ("static/cover.png", "three")];
     let hash = |bytes: &str| -> String {
         Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     };
