@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use crate::analyzer::Analyzer;
 use crate::language::Language;
-use crate::query::{Clause, Field, Match, Query};
+use crate::query::{Clause, Field, Query};
 
 /// The size of a passage in characters.
 const PASSAGE_SIZE: usize = 240;
+
+/// The limit on matches of a text. Further ones are not marked.
+const MATCHES_LIMIT: usize = 10_000;
 
 /// The characters before the first match of a passage.
 const LEAD: usize = 60;
@@ -79,15 +82,16 @@ impl<'a> Highlighter<'a> {
         }
         let passage = |window: Window| {
             let Range { start, end } = window.range;
-            let inside = found.iter().map(|found| found.range.clone());
-            let inside = inside.filter(|range| range.start >= start && range.end <= end);
+            let near = found.iter().skip_while(|found| found.range.start < start);
+            let near = near.take_while(|found| found.range.start < end);
+            let inside = near.map(|found| found.range.clone()).filter(|range| range.end <= end);
             let ranges = merged(inside.map(|range| range.start - start..range.end - start));
             Highlight { text: text[start..end].to_owned(), ranges }
         };
         chosen.into_iter().map(passage).collect()
     }
 
-    /// Returns the matches, in the order of their ends.
+    /// Returns the matches, in the order of their starts.
     fn find(&self, field: Field, text: &str) -> Vec<Found> {
         let clauses: Vec<_> = self
             .clauses
@@ -109,31 +113,15 @@ impl<'a> Highlighter<'a> {
                 let length = clause.matched.terms().len();
                 let Some(start) = recent.len().checked_sub(length) else { continue };
                 let tail = &recent[start..];
-                if clause.matched.is_met(tail.iter().map(|(term, _)| term.as_str())) {
+                let is_met = clause.matched.is_met(tail.iter().map(|(term, _)| term.as_str()));
+                if is_met && found.len() < MATCHES_LIMIT {
                     let range = tail[0].1.0..term.range.1;
                     found.push(Found { clause: *number, range });
                 }
             }
         });
+        found.sort_by_key(|found| (found.range.start, found.range.end));
         found
-    }
-}
-
-impl Match {
-    /// Returns the terms as the query has them.
-    fn terms(&self) -> &[String] {
-        match self {
-            Self::Phrase(terms) | Self::Prefix(terms, _) => terms,
-        }
-    }
-
-    /// Returns true for the terms of a match, of which there are as many as in the query.
-    fn is_met<'a>(&self, found: impl ExactSizeIterator<Item = &'a str>) -> bool {
-        let last = self.terms().len().saturating_sub(1);
-        found.zip(self.terms()).enumerate().all(|(place, (found, term))| match self {
-            Self::Prefix(_, stem) if place == last => found.starts_with(term) || found == stem,
-            _ => found == term,
-        })
     }
 }
 
@@ -257,6 +245,14 @@ mod tests {
             assert!(passage.text.chars().count() <= PASSAGE_SIZE, "{passage:?}");
             assert!(text.contains(&passage.text) && !passage.text.starts_with(' '));
         }
+    }
+
+    #[test]
+    fn a_long_text_of_matches_is_highlighted_in_time() {
+        let (analyzer, text) = (Analyzer::default(), "a b. ".repeat(400_000));
+        let query = Query::parse("a \"b a\" b*", &analyzer, None);
+        let passages = Highlighter::new(&analyzer, None, &query).passages(Field::Content, &text, 3);
+        assert_eq!(passages.len(), 3);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 mod analyzer;
 mod fold;
+#[doc(hidden)]
+pub mod fuzzing;
 mod highlight;
 mod language;
 mod query;

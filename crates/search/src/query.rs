@@ -170,6 +170,24 @@ impl Clause {
     }
 }
 
+impl Match {
+    /// Returns the terms as the query has them.
+    pub(crate) fn terms(&self) -> &[String] {
+        match self {
+            Self::Phrase(terms) | Self::Prefix(terms, _) => terms,
+        }
+    }
+
+    /// Returns true for the terms of a match, of which there are as many as in the query.
+    pub(crate) fn is_met<'a>(&self, found: impl ExactSizeIterator<Item = &'a str>) -> bool {
+        let last = self.terms().len().saturating_sub(1);
+        found.zip(self.terms()).enumerate().all(|(place, (found, term))| match self {
+            Self::Prefix(_, stem) if place == last => found.starts_with(term) || found == stem,
+            _ => found == term,
+        })
+    }
+}
+
 /// Returns the terms with another last one.
 fn with_last(terms: &[String], last: &str) -> Vec<String> {
     let before = terms.len().saturating_sub(1);

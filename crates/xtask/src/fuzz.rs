@@ -23,7 +23,7 @@ const LONG_RUNS: u64 = 10_000_000;
 const INPUT_LENGTH_LIMIT: u32 = 4_096;
 
 /// The fuzz targets.
-const TARGETS: [&str; 10] = [
+const TARGETS: [&str; 11] = [
     "html",
     "markdown",
     "json",
@@ -33,6 +33,7 @@ const TARGETS: [&str; 10] = [
     "schema",
     "body",
     "fields",
+    "search",
     "signatures",
 ];
 

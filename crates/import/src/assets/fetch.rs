@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use galley_application::default_limits::ASSET_SIZE;
 use galley_domain::address_policy::AddressPolicy;
 use http::header::{LOCATION, USER_AGENT};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -38,6 +39,27 @@ const REDIRECTS_MAX: usize = 5;
 
 /// The number of downloads at a time.
 const CONCURRENCY: usize = 4;
+
+/// The number of retries after a lost connection, or a response that asks for one.
+const RETRY_LIMIT: usize = 3;
+
+/// The wait before the first retry, which doubles with each.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
+
+/// The error of an attempt.
+enum FetchError {
+    /// A retry may succeed.
+    Temporary(String),
+    Final(String),
+}
+
+impl FetchError {
+    fn into_message(self) -> String {
+        match self {
+            Self::Temporary(message) | Self::Final(message) => message,
+        }
+    }
+}
 
 /// A client for downloads.
 #[derive(Debug)]
@@ -72,22 +94,36 @@ impl Fetcher {
 
     async fn download(&self, url: &str) -> Result<NamedTempFile, String> {
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
-        let mut url = Url::parse(url).map_err(|error| error.to_string())?;
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        let waits = ExponentialBuilder::default()
+            .with_min_delay(RETRY_WAIT)
+            .with_max_times(RETRY_LIMIT)
+            .with_jitter();
+        (async || self.follow(url.clone()).await)
+            .retry(waits)
+            .when(|error| matches!(error, FetchError::Temporary(_)))
+            .await
+            .map_err(FetchError::into_message)
+    }
+
+    /// Downloads a file once, at the end of the redirects.
+    async fn follow(&self, mut url: Url) -> Result<NamedTempFile, FetchError> {
         for _ in 0..=REDIRECTS_MAX {
             let response = self.request(&url).await?;
             if !response.status().is_redirection() {
                 return save(response).await;
             }
             let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-            let place = place.ok_or("has a redirect without Location")?;
-            url = url.join(place).map_err(|error| error.to_string())?;
+            let missing = || FetchError::Final("has a redirect without Location".to_owned());
+            url = url.join(place.ok_or_else(missing)?).map_err(of_file)?;
         }
-        Err(format!("has more than {REDIRECTS_MAX} redirects"))
+        Err(FetchError::Final(format!("has more than {REDIRECTS_MAX} redirects")))
     }
 
-    async fn request(&self, url: &Url) -> Result<Response<Incoming>, String> {
+    async fn request(&self, url: &Url) -> Result<Response<Incoming>, FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("leads to {url}, which is no web address"));
+            let message = format!("leads to {url}, which is no web address");
+            return Err(FetchError::Final(message));
         }
         // The connector resolves names only, so addresses are checked here.
         let literal = match url.host() {
@@ -96,37 +132,51 @@ impl Fetcher {
             _ => None,
         };
         if let Some(address) = literal {
-            self.policy.check(address).map_err(|rejected| rejected.to_string())?;
+            self.policy.check(address).map_err(of_file)?;
         }
         let request = Request::get(url.as_str())
             .header(USER_AGENT, concat!("galley-import/", env!("CARGO_PKG_VERSION")))
             .body(Empty::new())
-            .map_err(|error| error.to_string())?;
+            .map_err(of_file)?;
         let response = timeout(TIMEOUT, self.client.request(request)).await;
-        let response = response.map_err(|_| "timed out")?;
-        response.map_err(|error| root_cause(&error))
+        response.map_err(timed_out)?.map_err(|error| FetchError::Temporary(root_cause(&error)))
     }
 }
 
+fn of_file(error: impl std::fmt::Display) -> FetchError {
+    FetchError::Final(error.to_string())
+}
+
+fn timed_out(_: tokio::time::error::Elapsed) -> FetchError {
+    FetchError::Temporary("timed out".to_owned())
+}
+
 /// Writes the body of a response into a temporary file.
-async fn save(response: Response<Incoming>) -> Result<NamedTempFile, String> {
-    if !response.status().is_success() {
-        return Err(format!("responded with {}", response.status()));
+async fn save(response: Response<Incoming>) -> Result<NamedTempFile, FetchError> {
+    let status = response.status();
+    if !status.is_success() {
+        let message = format!("responded with {status}");
+        let is_temporary = status.is_server_error()
+            || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        return Err(match is_temporary {
+            true => FetchError::Temporary(message),
+            false => FetchError::Final(message),
+        });
     }
-    let mut file = NamedTempFile::new().map_err(|error| error.to_string())?;
+    let mut file = NamedTempFile::new().map_err(of_file)?;
     let (mut body, mut size) = (response.into_body(), 0);
     loop {
-        let frame = timeout(TIMEOUT, body.frame()).await.map_err(|_| "timed out")?;
+        let frame = timeout(TIMEOUT, body.frame()).await.map_err(timed_out)?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| root_cause(&error))?;
+        let frame = frame.map_err(|error| FetchError::Temporary(root_cause(&error)))?;
         let Ok(bytes) = frame.into_data() else { continue };
         size += bytes.len() as u64;
         if size > ASSET_SIZE {
-            return Err(format!("has more than {ASSET_SIZE} bytes"));
+            return Err(FetchError::Final(format!("has more than {ASSET_SIZE} bytes")));
         }
-        file.write_all(&bytes).map_err(|error| error.to_string())?;
+        file.write_all(&bytes).map_err(of_file)?;
     }
-    file.flush().map_err(|error| error.to_string())?;
+    file.flush().map_err(of_file)?;
     Ok(file)
 }
 

@@ -1,6 +1,8 @@
 //! Files that imports bring along, and that exports write beside the Markdown.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Output;
 
@@ -264,6 +266,43 @@ async fn images_of_an_export_are_found_in_a_folder_or_fetched(store: TestStore) 
     assert_eq!(addresses(&program).await, before);
     let missing = import(&store, &file, &["--assets", "nowhere"]);
     assert!(stderr(&missing).contains("--assets nowhere is not a folder"), "{missing:?}");
+}
+
+/// Starts a server whose connections end, then fail, and then have an image. Returns its URL.
+fn unreliable_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/late.png", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (number, connection) in listener.incoming().enumerate() {
+            let mut connection = connection.unwrap();
+            connection.read(&mut [0; 4_096]).unwrap();
+            let image = png("late");
+            let head = match number {
+                0 => continue,
+                1 => "503 Service Unavailable\r\ncontent-length: 0".to_owned(),
+                // The body is cut.
+                2 => format!("200 OK\r\ncontent-length: {}", image.len() + 1),
+                _ => format!("200 OK\r\ncontent-length: {}", image.len()),
+            };
+            let head = format!("HTTP/1.1 {head}\r\nconnection: close\r\n\r\n");
+            connection.write_all(&[head.as_bytes(), &image].concat()).unwrap();
+        }
+    });
+    url
+}
+
+#[on_both_engines]
+async fn a_download_is_repeated_after_a_lost_connection(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let file = store.directory().join("diary.xml");
+    write(&file, wordpress(&[&unreliable_server()]));
+    let mut command = galley(&store);
+    command.env("GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8").arg("import").arg(&file);
+    let output = run(command.arg("--fetch-assets"));
+    assert!(stdout(&output).contains("1 file with"), "{output:?}");
+    let found = addresses(&program).await;
+    let [address] = &found.iter().collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    assert_eq!(fetch(&program, address).await, png("late"));
 }
 
 #[on_both_engines]

@@ -27,6 +27,9 @@ use crate::respond::response::HasReservation;
 use crate::routes::assets::FileBytes;
 use crate::routes::prelude::*;
 
+/// The number of headers of a file.
+const HEADERS: usize = 16;
+
 /// The route, as metrics name it.
 pub(crate) const ROUTE: &str = "/a/{key}/{filename}";
 
@@ -216,6 +219,7 @@ async fn whole_or_part(
 fn respond(served: &ServedAsset, tag: &str, length: u64, body: Body) -> Response {
     let file = &served.asset.file;
     let mut response = Response::new(body);
+    response.headers_mut().reserve(HEADERS);
     add_headers(&mut response, tag, &file.media_type);
     let headers = response.headers_mut();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));

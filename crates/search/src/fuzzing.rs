@@ -1,0 +1,91 @@
+//! Invariants for any query and text, checked by a fuzz target and by a test with some odd inputs.
+
+use std::ops::Range;
+
+use crate::analyzer::Analyzer;
+use crate::highlight::{Highlight, Highlighter};
+use crate::language::Language;
+use crate::query::{Field, Query};
+use crate::term_prefix::TermPrefix;
+
+/// The limit on bytes of a term. A stem may be longer than its word by an ending.
+const TERM_SIZE: usize = 72;
+
+/// Checks a query in the first line of the input, on the text in the others.
+///
+/// The engines accept each query: its terms have no signs of their syntaxes. The places of terms and
+/// of highlights are in order, and at the boundaries of characters.
+pub fn search(bytes: &[u8]) {
+    let input = String::from_utf8_lossy(bytes);
+    let (query, text) = input.split_once('\n').unwrap_or((&input, &input));
+    let analyzer = Analyzer::default();
+    for language in [None, Language::of_tag("en"), Language::of_tag("de"), Language::of_tag("ru")] {
+        let mut end = 0;
+        analyzer.analyze(text, language, |term| {
+            let (from, to) = term.range;
+            assert!(from >= end && to > from, "{:?} in {text:?}", term.range);
+            assert!(text.is_char_boundary(from) && text.is_char_boundary(to));
+            end = to;
+            check_term(term.text);
+        });
+        let parsed = Query::parse(query, &analyzer, language);
+        assert_eq!(Query::parse(query, &analyzer, language), parsed);
+        let prefix = TermPrefix::new(3, true);
+        for clause in parsed.clauses() {
+            clause.matched.terms().iter().for_each(|term| check_term(term));
+        }
+        if !parsed.is_empty() {
+            assert_eq!(parsed.to_fts5(&prefix).matches('"').count() % 2, 0);
+            assert_eq!(parsed.to_tsquery(&prefix).matches('\'').count() % 2, 0);
+        }
+        let highlighter = Highlighter::new(&analyzer, language, &parsed);
+        for field in [Field::Title, Field::Content] {
+            highlighter.whole(field, text).iter().for_each(check_highlight);
+            let passages = highlighter.passages(field, text, 3);
+            assert!(passages.len() <= 3);
+            passages.iter().for_each(|passage| {
+                check_highlight(passage);
+                assert!(text.contains(&passage.text));
+            });
+        }
+    }
+}
+
+fn check_term(term: &str) {
+    assert!(!term.is_empty() && term.len() <= TERM_SIZE, "{term:?}");
+    let is_sign = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() || c.is_whitespace();
+    assert!(!term.contains(is_sign), "{term:?}");
+}
+
+fn check_highlight(highlight: &Highlight) {
+    let Highlight { text, ranges } = highlight;
+    assert!(!ranges.is_empty());
+    let mut end = 0;
+    for Range { start, end: to } in ranges {
+        assert!(*start >= end && to > start && text.get(*start..*to).is_some(), "{highlight:?}");
+        end = *to;
+    }
+    let units = text.encode_utf16().count();
+    assert!(highlight.utf16_ranges().iter().all(|range| range.end <= units));
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn odd_inputs_keep_the_invariants() {
+        for input in [
+            "",
+            "a*\na b c",
+            "\"a b\"* -c\na b c",
+            "title:\"x\" 'y' \\\"\nx ' y \\ \"",
+            "\u{1f469}\u{200d}\u{1f4bb}\u{1f1e9}\n\u{1f1e9}\u{1f1ea}\u{1f469}\u{200d}\u{1f4bb}",
+            "ﬃ İ ß\nﬃ İ ẞ ǅ",
+            "\u{300}\u{fe0f}\u{ad}\n\u{300} a\u{300}\u{fe0f}\u{ad}",
+            "都*\n東京都",
+            "\u{e33}\nน้ำ",
+        ] {
+            super::search(input.as_bytes());
+        }
+        super::search(&[0xff, 0xc3, b'\n', 0xc3, 0x28, 0xf0, 0x9f]);
+    }
+}
