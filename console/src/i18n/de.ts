@@ -290,6 +290,8 @@ export const de: Texts = {
   importPlan: "Was der Import tun würde",
   importReport: "Bericht",
   importReady: (count) => (count === 0 ? "Es gibt nichts zu importieren." : "Noch ist nichts geändert."),
+  importTooMany: (name) => `${name} ist eine Datei zu viel für einen Browser: Nutze den Befehl „galley import“.`,
+  importMissing: "nicht hochgeladene Dateien",
   importUnreferred: "Dateien, auf die kein Dokument verweist",
   importUploads: (count) => (count === 1 ? "1 Bild oder Datei wird hochgeladen." : `${count} Bilder und Dateien werden hochgeladen.`),
   importDone: (created, updated, published) => `${created} angelegt, ${updated} aktualisiert, ${published} veröffentlicht.`,

@@ -288,6 +288,8 @@ export const en = {
   importPlan: "What the import would do",
   importReport: "Report",
   importReady: (count: number): string => (count === 0 ? "There is nothing to import." : "Nothing is changed yet."),
+  importTooMany: (name: string) => `${name} is one file too many for a browser: use the command “galley import”.`,
+  importMissing: "files that are not uploaded",
   importUnreferred: "files to which no document refers",
   importUploads: (count: number) => (count === 1 ? "1 image or file will be uploaded." : `${count} images and files will be uploaded.`),
   importDone: (created: number, updated: number, published: number) => `${created} created, ${updated} updated, ${published} published.`,

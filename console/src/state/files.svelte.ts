@@ -51,8 +51,7 @@ class Files {
     const heic = read.filter(({ isHeic }) => isHeic);
     if (isInserted && heic.length > 0 && (await this.#ask("heic", named(heic))) === null) heic.forEach(({ file }) => isLeftOut.add(file));
     const photos = read.filter(({ bytes }) => bytes !== null);
-    let choice: "remove" | "keep" | null = this.location === "ask" ? "remove" : this.location;
-    if (photos.length > 0 && this.location === "ask") choice = await this.#ask("location", named(photos));
+    const choice = await this.#chooseLocation(named(photos));
     if (choice === null) photos.forEach(({ file }) => isLeftOut.add(file));
     const kept = read.filter(({ file }) => !isLeftOut.has(file));
     return await Promise.all(
@@ -62,6 +61,18 @@ class Files {
         return { file: await cleaned(file, bytes), location: "removed" };
       }),
     );
+  }
+
+  /** Returns the treatment of these photos with their location; null leaves them out. */
+  chooseLocation(names: string[]): Promise<"remove" | "keep" | null> {
+    const result = this.#queue.then(() => this.#chooseLocation(names));
+    this.#queue = result.catch(() => {});
+    return result;
+  }
+
+  async #chooseLocation(names: string[]): Promise<"remove" | "keep" | null> {
+    if (this.location !== "ask") return this.location;
+    return names.length === 0 ? "remove" : await this.#ask("location", names);
   }
 
   #ask(kind: Question["kind"], names: string[]): Promise<"remove" | "keep" | null> {
@@ -80,6 +91,17 @@ class Files {
 }
 
 export const files = new Files();
+
+/** Returns true for a photo with its location. */
+export async function isLocated(file: File): Promise<boolean> {
+  return (await inspect(file)).bytes !== null;
+}
+
+/** Returns a photo without its location. Other files stay as they are. */
+export async function withoutLocation(file: File): Promise<File> {
+  const { bytes } = await inspect(file);
+  return bytes === null ? file : await cleaned(file, bytes);
+}
 
 /** Returns facts of a file's content. The bytes are those of a JPEG file with a location, else null. */
 async function inspect(file: File): Promise<{ isHeic: boolean; bytes: Uint8Array<ArrayBuffer> | null }> {

@@ -5,9 +5,10 @@
 import { client, received } from "../api/client";
 import { t } from "../i18n";
 import { outdateAssets } from "./assets";
+import { files as photos, isLocated, withoutLocation } from "./files.svelte";
 import { can } from "./permissions.svelte";
 import { queryClient } from "./queries";
-import { Upload } from "./uploads.svelte";
+import { uploads } from "./uploads.svelte";
 
 export interface ImportDocument {
   source: string;
@@ -65,8 +66,15 @@ const BATCH_FILES = 100;
 const BATCH_SIZE = 2_000_000;
 const FILE_SIZE_MAX = 7_000_000;
 
-/** The limit of files to which the documents of a request may refer. */
-const ASSETS_MAX = 10_000;
+/** The limit of the names and hashes of files in each request, in bytes. */
+const ASSETS_SIZE = 900_000;
+
+/** The bytes of a file in a request, besides its name. A character has three at most. */
+const ASSET_OVERHEAD = 100;
+const nameSize = (name: string) => name.length * 3 + ASSET_OVERHEAD;
+
+/** The origin of the uploads of an import. */
+const ORIGIN = "import";
 
 /** The uploads at a time. */
 const UPLOADS = 3;
@@ -165,7 +173,8 @@ class Import {
   #files: SourceFile[] = [];
   #assets: AssetFile[] = [];
   #skipped: string[] = [];
-  #uploads: Upload[] = [];
+  /** True if the report is that of a complete comparison. */
+  isCompared = $state(false);
   /** The choices of the last comparison. */
   choices = $state.raw<ImportChoices | null>(null);
   #isStopped = false;
@@ -194,12 +203,21 @@ class Import {
     this.#assets = [];
     this.#skipped = [];
     this.uploaded = 0;
-    const takesAssets = can("assets:write");
+    this.isCompared = false;
+    let assetsSize = 0;
+    const isAsset = (name: string) => can("assets:write") && ASSET.test(name) && !DOCUMENT.test(name);
+    const located = new Set<string>();
+    for (const { name, file } of files) if (isAsset(name) && (await isLocated(file))) located.add(name);
+    const choice = await photos.chooseLocation([...located]);
     for (const { name, file } of files) {
       if (file.size > FILE_SIZE_MAX && DOCUMENT.test(name)) this.#skipped.push(t.importTooLarge(name));
-      else if (takesAssets && ASSET.test(name) && this.#assets.length < ASSETS_MAX) {
+      else if (isAsset(name) && assetsSize + nameSize(name) > ASSETS_SIZE) this.#skipped.push(t.importTooMany(name));
+      else if (isAsset(name)) {
+        if (located.has(name) && choice === null) continue;
         try {
-          this.#assets.push({ name, file, hash: await hashOf(file) });
+          const own = located.has(name) && choice === "remove" ? await withoutLocation(file) : file;
+          this.#assets.push({ name, file: own, hash: await hashOf(own) });
+          assetsSize += nameSize(name);
         } catch {
           this.#skipped.push(`${name}: ${t.assets.unreadable}`);
         }
@@ -215,7 +233,8 @@ class Import {
   async compare(choices: ImportChoices): Promise<void> {
     this.choices = choices;
     this.phase = "comparing";
-    if (await this.#run(choices, true)) this.phase = "ready";
+    this.isCompared = await this.#run(choices, true);
+    if (this.isCompared) this.phase = "ready";
   }
 
   /** Imports the files. A repeat continues an import that has failed. */
@@ -230,7 +249,7 @@ class Import {
   /** Ends an import after the present request. */
   stop(): void {
     this.#isStopped = true;
-    for (const upload of this.#uploads) upload.cancel();
+    for (const upload of uploads.all) if (upload.options.origin === ORIGIN) upload.cancel(true);
   }
 
   /** Uploads the missing files. Returns false without all of them. */
@@ -241,17 +260,15 @@ class Import {
     this.#isStopped = false;
     this.total = missing.length;
     this.done = 0;
+    let failure: unknown = null;
     const worker = async () => {
-      for (let next = missing.shift(); next !== undefined && !this.#isStopped && this.error === null; next = missing.shift()) {
-        const file = new File([next.file], next.name.split("/").at(-1)!, { type: next.file.type, lastModified: next.file.lastModified });
-        const upload = new Upload({ file, location: null }, { workspace: this.workspace, group, origin: "import" });
-        this.#uploads.push(upload);
-        await upload.run();
-        this.#uploads = this.#uploads.filter((one) => one !== upload);
-        if (upload.state === "failed") this.error = upload.error;
+      for (let next = missing.shift(); next !== undefined && !this.#isStopped && failure === null; next = missing.shift()) {
+        const { name, hash, file: own } = next;
+        const file = new File([own], name.split("/").at(-1)!, { type: own.type, lastModified: own.lastModified });
+        const upload = await uploads.run({ file, location: null }, { workspace: this.workspace, group, origin: ORIGIN });
+        if (upload.state === "failed") failure = upload.error;
         if (upload.state !== "done") continue;
-        const { hash } = next;
-        const names = new Set(this.#assets.filter((asset) => asset.hash === hash).map(({ name }) => name));
+        const names = new Set(this.#assets.filter((asset) => asset.hash === hash).map((asset) => asset.name));
         const assets = this.report.assets.map((asset) => (names.has(asset.name) ? { ...asset, isMissing: false } : asset));
         this.report = { ...this.report, assets };
         this.uploaded += 1;
@@ -259,6 +276,7 @@ class Import {
       }
     };
     await Promise.all(Array.from({ length: UPLOADS }, worker));
+    this.error = failure;
     outdateAssets(this.workspace);
     if (this.error === null && !this.#isStopped) return true;
     this.phase = "ready";
@@ -303,10 +321,13 @@ class Import {
     }
     const referred = new Set(this.report.assets.map(({ name }) => name));
     const sources = this.#assets.map(({ name }) => name).filter((name) => !referred.has(name));
-    if (sources.length > 0) {
-      const finding = { group: "leftOut", what: t.importUnreferred, count: sources.length, sources: sources.slice(0, 100) };
+    const add = (group: string, what: string, names: string[]) => {
+      if (names.length === 0) return;
+      const finding = { group, what, count: names.length, sources: names.slice(0, 100) };
       this.report = { ...this.report, findings: [...this.report.findings, finding] };
-    }
+    };
+    add("leftOut", t.importUnreferred, sources);
+    if (!dryRun) add("missing", t.importMissing, this.missing.map(({ name }) => name));
     return true;
   }
 }

@@ -74,12 +74,13 @@ export class Upload {
     uploads.start();
   }
 
-  /** Ends the upload, and removes it from the list. */
-  cancel(): void {
+  /** Ends the upload, and removes it from the list. With `canContinue`, the server keeps what it
+   * has of a large file, for a later upload. */
+  cancel(canContinue = false): void {
     uploads.remove(this);
     if (this.state === "done") return;
     this.state = "cancelled";
-    this.#abort?.(true);
+    this.#abort?.(!canContinue);
     this.#finish(null);
     uploads.start();
   }
@@ -126,6 +127,8 @@ export class Upload {
   /** Sends the file in parts, behind those that the server has. */
   async #resume(fields: Record<string, string>): Promise<Asset> {
     const tus = await import("tus-js-client");
+    // It was cancelled meanwhile.
+    if ((this.state as string) !== "uploading") throw unreachable();
     const { workspace } = this.options;
     await new Promise<void>((done, failed) => {
       const upload = (this.#resumable ??= new tus.Upload(this.file, {
@@ -136,6 +139,12 @@ export class Upload {
         // The same file continues after a restart of the browser, in the same place only.
         fingerprint: async ({ name, size, lastModified }: File) => JSON.stringify(["upload", workspace, fields, name, size, lastModified]),
         removeFingerprintOnSuccess: true,
+        onAfterResponse: (request, response) => {
+          const status = response.getStatus();
+          const isFinal = (status >= 200 && status < 300) || status === 404 || status === 410;
+          // The client would begin anew. An error of the server is no reason to lose the progress.
+          if (request.getMethod() === "HEAD" && !isFinal) throw new ApiError(status, {});
+        },
       }));
       upload.options.onProgress = (sent, total) => this.#advance(sent, total);
       upload.options.onSuccess = () => done();
@@ -163,6 +172,7 @@ export class Upload {
   }
 
   async #problemOf(error: Error | DetailedError): Promise<unknown> {
+    if ("causingError" in error && error.causingError instanceof ApiError) return error.causingError;
     const response = "originalResponse" in error ? error.originalResponse : null;
     if (response === null) return await this.#connectionProblem();
     try {
@@ -224,6 +234,15 @@ class Uploads {
     const upload = new Upload(file, options);
     this.all = [...this.all, upload];
     this.start();
+    return upload;
+  }
+
+  /** Uploads a file at once, and returns after the first attempt. */
+  async run(file: PreparedFile, options: UploadOptions): Promise<Upload> {
+    const upload = new Upload(file, options);
+    this.all = [...this.all, upload];
+    await upload.run();
+    this.remove(upload);
     return upload;
   }
 

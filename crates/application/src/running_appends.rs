@@ -12,25 +12,35 @@ use tokio::sync::watch;
 /// The time for which an interruption waits until the bytes are stored.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The requests by upload. The channels carry true after the interruption.
+/// The channel of the requests that append to an upload. It has true after the interruption.
+type Channel = Arc<watch::Sender<bool>>;
+
+/// The requests by upload.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RunningAppends(Arc<Mutex<HashMap<AssetId, watch::Sender<bool>>>>);
+pub(crate) struct RunningAppends(Arc<Mutex<HashMap<AssetId, Channel>>>);
 
 impl RunningAppends {
-    fn channels(&self) -> MutexGuard<'_, HashMap<AssetId, watch::Sender<bool>>> {
+    fn channels(&self) -> MutexGuard<'_, HashMap<AssetId, Channel>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a request, until the result is dropped.
     pub(crate) fn add(&self, id: AssetId) -> RunningAppend {
         let mut channels = self.channels();
-        let channel = channels.entry(id).or_insert_with(|| watch::Sender::new(false));
-        RunningAppend { all: self.clone(), id, interruption: channel.subscribe() }
+        let known = channels.get(&id).filter(|channel| !*channel.borrow()).cloned();
+        let channel = known.unwrap_or_else(|| {
+            let channel = Channel::new(watch::Sender::new(false));
+            channels.insert(id, Arc::clone(&channel));
+            channel
+        });
+        let interruption = Some(channel.subscribe());
+        drop(channels);
+        RunningAppend { all: self.clone(), id, channel, interruption }
     }
 
     /// Interrupts the requests that append to an upload, and waits for their ends.
     pub(crate) async fn interrupt(&self, id: AssetId) {
-        let channel = self.channels().remove(&id);
+        let channel = self.channels().get(&id).cloned();
         if let Some(channel) = channel {
             channel.send_replace(true);
             // A store without an answer does not block the client: it sends some bytes again.
@@ -44,13 +54,15 @@ impl RunningAppends {
 pub(crate) struct RunningAppend {
     all: RunningAppends,
     id: AssetId,
-    interruption: watch::Receiver<bool>,
+    channel: Channel,
+    /// `None` while it is dropped.
+    interruption: Option<watch::Receiver<bool>>,
 }
 
 impl RunningAppend {
     /// Waits until the request is interrupted.
     pub(crate) fn interrupted(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut interruption = self.interruption.clone();
+        let mut interruption = self.channel.subscribe();
         async move {
             if interruption.wait_for(|is_interrupted| *is_interrupted).await.is_err() {
                 std::future::pending::<()>().await;
@@ -62,11 +74,10 @@ impl RunningAppend {
 impl Drop for RunningAppend {
     fn drop(&mut self) {
         let mut channels = self.all.channels();
-        // An interruption has removed the channel, and a later request may have added another one.
-        let is_last = channels.get(&self.id).is_some_and(|channel| {
-            channel.receiver_count() == 1 && channel.subscribe().same_channel(&self.interruption)
-        });
-        if is_last {
+        self.interruption = None;
+        // After an interruption, a later request has a channel of its own.
+        let is_own = channels.get(&self.id).is_some_and(|own| Arc::ptr_eq(own, &self.channel));
+        if is_own && self.channel.receiver_count() == 0 {
             channels.remove(&self.id);
         }
     }

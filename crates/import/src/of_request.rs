@@ -45,10 +45,11 @@ pub async fn import_files(
     let mut needed: Vec<_> = needed.map(|(_, resource)| Permission::write(resource)).collect();
     needed.extend((!assets.is_empty()).then_some(Permission::read(Resource::Assets)));
     let access = imports::authorize(caller, new.content_group_id, &needed).await?;
-    let importer = (!assets.is_empty()).then(|| {
+    let named = (!assets.is_empty()).then(|| {
         let names = assets.into_iter().map(|(name, hash)| (name.as_str().to_owned(), hash));
         let importer = AssetImporter::into_database(access.assets.clone(), new.content_group_id);
-        Arc::new(importer.with_named(names.collect()))
+        let is_dry_run = new.dry_run.unwrap_or(false);
+        Arc::new(importer.with_named(names).as_dry_run(is_dry_run))
     });
     let options = ImportOptions {
         group: new.content_group_id,
@@ -59,7 +60,7 @@ pub async fn import_files(
         overwrite: new.overwrite.unwrap_or(false),
         dry_run: new.dry_run.unwrap_or(false),
         lists_documents: true,
-        assets: importer,
+        assets: named,
         languages,
     };
     let files = files.into_iter().map(|(name, text)| (name.as_str().to_owned(), text));

@@ -61,10 +61,9 @@ impl Analyzer {
                 return;
             }
             let range = (range.start, range.end);
-            match &stemmer {
-                Some(stemmer) => take(Term { text: &stemmer.stem(&folded), range }),
-                None => take(Term { text: &folded, range }),
-            }
+            let stem = stemmer.as_ref().map(|stemmer| stemmer.stem(&folded));
+            let stem = stem.as_deref().filter(|stem| !stem.is_empty());
+            take(Term { text: stem.unwrap_or(&folded), range });
         });
     }
 
@@ -101,14 +100,38 @@ impl Analyzer {
 
 /// Returns true for the signs that may be within a word by the rules of Unicode.
 const fn is_separator(c: char) -> bool {
-    match c {
-        '\u{b7}' | '\u{387}' | '\u{55f}' | '\u{5f4}' | '\u{60c}' | '\u{66c}' => true,
-        '\u{2018}' | '\u{2019}' | '\u{2024}' | '\u{2027}' | '\u{203f}' | '\u{2040}' => true,
-        '\u{fe10}' | '\u{fe13}' | '\u{fe50}' | '\u{fe52}' | '\u{fe54}' | '\u{fe55}' => true,
-        '\u{ff07}' | '\u{ff0c}' | '\u{ff0e}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff3f}' => true,
-        '\u{202f}' | '\u{fe33}' | '\u{fe34}' | '\u{fe4d}'..='\u{fe4f}' => true,
-        _ => c.is_ascii() && !c.is_ascii_alphanumeric(),
-    }
+    c.is_ascii() && !c.is_ascii_alphanumeric()
+        || matches!(
+            c,
+            '\u{b7}'
+                | '\u{387}'
+                | '\u{55f}'
+                | '\u{5f4}'
+                | '\u{60c}'
+                | '\u{66c}'
+                | '\u{2018}'
+                | '\u{2019}'
+                | '\u{2024}'
+                | '\u{2027}'
+                | '\u{202f}'
+                | '\u{203f}'
+                | '\u{2040}'
+                | '\u{fe10}'
+                | '\u{fe13}'
+                | '\u{fe33}'
+                | '\u{fe34}'
+                | '\u{fe4d}'
+                ..='\u{fe50}'
+                    | '\u{fe52}'
+                    | '\u{fe54}'
+                    | '\u{fe55}'
+                    | '\u{ff07}'
+                    | '\u{ff0c}'
+                    | '\u{ff0e}'
+                    | '\u{ff1a}'
+                    | '\u{ff1b}'
+                    | '\u{ff3f}'
+        )
 }
 
 #[cfg(test)]

@@ -56,17 +56,31 @@ const fn is_mark_of_letters(c: char) -> bool {
 /// Returns true for a character that no term has: an accent of a Latin or Greek letter, a point of
 /// Arabic or Hebrew, and characters that are invisible or no part of words. Marks of other scripts
 /// are vowels, or distinguish letters, as in й and が.
-const fn is_dropped(c: char, base: char) -> bool {
+fn is_dropped(c: char, base: char) -> bool {
     match c {
-        '\u{308}' if matches!(base, 'е') => true,
+        '\u{308}' if base == 'е' => true,
         '\u{300}'..='\u{36f}' => base < '\u{400}',
-        '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' => true,
-        '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}' => true,
-        // Soft hyphens, joiners outside of emoji, and variation selectors.
-        '\u{ad}' | '\u{200c}' | '\u{fe00}'..='\u{fe0f}' => true,
-        // Compatibility forms may have spaces and signs.
-        _ => c.is_ascii() && !c.is_ascii_alphanumeric() || c == '\u{2044}',
+        '\u{200d}' => !matches!(base, '\u{2000}'..='\u{2fff}' | '\u{1f000}'..='\u{1faff}'),
+        _ => is_point(c) || is_invisible(c) || is_ascii_sign(c),
     }
+}
+
+/// Returns true for the points of Arabic and Hebrew, which most texts leave out.
+const fn is_point(c: char) -> bool {
+    matches!(c, '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}'
+        | '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}')
+}
+
+/// Returns true for soft hyphens, the marks of directions, and variation selectors.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Returns true for the signs and spaces of compatibility forms.
+const fn is_ascii_sign(c: char) -> bool {
+    c.is_ascii() && !c.is_ascii_alphanumeric() || c == '\u{2044}'
 }
 
 /// Returns the plain letters for one that has no decomposition.
@@ -93,7 +107,7 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_become_one_term() {
-        let folder = Folder::new();
+        let component = Folder::new();
         let mut folded = String::new();
         for (word, expected) in [
             ("Hafen", "hafen"),
@@ -120,26 +134,30 @@ mod tests {
             ("हिन्दी", "हिन्दी"),
             ("한국어", "한국어"),
             ("co\u{ad}op", "coop"),
+            ("שלום\u{200f}", "שלום"),
+            ("\u{feff}word\u{2060}", "word"),
+            ("葛\u{e0100}", "葛"),
+            ("क\u{94d}\u{200d}ष", "क\u{94d}ष"),
             ("❤\u{fe0f}", "❤"),
             ("👩‍💻", "👩‍💻"),
             ("...", ""),
         ] {
-            folder.fold(word, &mut folded);
+            component.fold(word, &mut folded);
             assert_eq!(folded, expected, "{word}");
             // A term is folded already.
             let once = folded.clone();
-            folder.fold(&once, &mut folded);
+            component.fold(&once, &mut folded);
             assert_eq!(folded, once, "{word}");
         }
     }
 
     #[test]
     fn long_words_end_at_a_character() {
-        let folder = Folder::new();
+        let component = Folder::new();
         let mut folded = String::new();
-        folder.fold(&"ж".repeat(100), &mut folded);
+        component.fold(&"ж".repeat(100), &mut folded);
         assert_eq!(folded, "ж".repeat(32));
-        folder.fold(&format!("a{}", "ж".repeat(100)), &mut folded);
+        component.fold(&format!("a{}", "ж".repeat(100)), &mut folded);
         assert_eq!(folded.len(), 63);
     }
 }

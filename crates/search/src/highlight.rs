@@ -1,5 +1,6 @@
 //! Highlights: the parts of a text that match a query.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::analyzer::Analyzer;
@@ -9,8 +10,11 @@ use crate::query::{Clause, Field, Query};
 /// The size of a passage in characters.
 const PASSAGE_SIZE: usize = 240;
 
-/// The limit on matches of a text. Further ones are not marked.
-const MATCHES_LIMIT: usize = 10_000;
+/// The limit on matches of a clause in a text. Further ones are not marked.
+const MATCHES_LIMIT: usize = 2_000;
+
+/// The weight of a clause that matches once.
+const WEIGHT: usize = 1_000_000;
 
 /// The characters before the first match of a passage.
 const LEAD: usize = 60;
@@ -66,7 +70,8 @@ impl<'a> Highlighter<'a> {
         (!ranges.is_empty()).then(|| Highlight { text: text.to_owned(), ranges })
     }
 
-    /// Returns up to `count` passages of a text. Those with matches of most clauses are first.
+    /// Returns up to `count` passages of a text. Those with most words of the query, and with rare
+    /// ones, are first.
     pub fn passages(&self, field: Field, text: &str, count: usize) -> Vec<Highlight> {
         let found = self.find(field, text);
         let mut windows = windows(text, &found);
@@ -82,10 +87,10 @@ impl<'a> Highlighter<'a> {
         }
         let passage = |window: Window| {
             let Range { start, end } = window.range;
-            let near = found.iter().skip_while(|found| found.range.start < start);
-            let near = near.take_while(|found| found.range.start < end);
-            let inside = near.map(|found| found.range.clone()).filter(|range| range.end <= end);
-            let ranges = merged(inside.map(|range| range.start - start..range.end - start));
+            let inside = within(&found, start..end).iter().map(|found| found.range.clone());
+            // A long match is cut, as the passage is.
+            let ranges =
+                merged(inside.map(|range| range.start - start..range.end.min(end) - start));
             Highlight { text: text[start..end].to_owned(), ranges }
         };
         chosen.into_iter().map(passage).collect()
@@ -101,7 +106,7 @@ impl<'a> Highlighter<'a> {
             .collect();
         let longest = clauses.iter().map(|(_, clause)| clause.matched.terms().len()).max();
         let Some(longest) = longest else { return Vec::new() };
-        let mut found = Vec::new();
+        let (mut found, mut counts) = (Vec::new(), vec![0; self.clauses.len()]);
         // The last terms, as far as a phrase may need them.
         let mut recent: Vec<(String, (usize, usize))> = Vec::with_capacity(longest + 1);
         self.analyzer.analyze(text, self.language, |term| {
@@ -114,7 +119,8 @@ impl<'a> Highlighter<'a> {
                 let Some(start) = recent.len().checked_sub(length) else { continue };
                 let tail = &recent[start..];
                 let is_met = clause.matched.is_met(tail.iter().map(|(term, _)| term.as_str()));
-                if is_met && found.len() < MATCHES_LIMIT {
+                if is_met && counts[*number] < MATCHES_LIMIT {
+                    counts[*number] += 1;
                     let range = tail[0].1.0..term.range.1;
                     found.push(Found { clause: *number, range });
                 }
@@ -129,25 +135,35 @@ impl<'a> Highlighter<'a> {
 #[derive(Debug)]
 struct Window {
     range: Range<usize>,
-    /// The number of clauses that match in it, and that of matches.
+    /// The weight of the clauses that match in it, and the number of matches.
     score: (usize, usize),
+}
+
+/// Returns the matches that begin in a range.
+fn within(found: &[Found], range: Range<usize>) -> &[Found] {
+    let place = |at: usize| found.partition_point(|other| other.range.start < at);
+    &found[place(range.start)..place(range.end)]
 }
 
 /// Returns a window for each match, which begins a little before it, at the boundary of a word.
 fn windows(text: &str, found: &[Found]) -> Vec<Window> {
+    let mut counts = HashMap::new();
+    for found in found {
+        *counts.entry(found.clause).or_insert(0) += 1;
+    }
     let mut windows: Vec<Window> = Vec::new();
     for first in found {
         if windows.last().is_some_and(|last| first.range.start < last.range.start + LEAD) {
             continue;
         }
         let range = window(text, first.range.clone());
-        let inside = found
-            .iter()
-            .filter(|other| other.range.start >= range.start && other.range.end <= range.end);
-        let mut clauses: Vec<_> = inside.clone().map(|found| found.clause).collect();
+        let inside = within(found, range.clone());
+        let mut clauses: Vec<_> = inside.iter().map(|found| found.clause).collect();
         clauses.sort_unstable();
         clauses.dedup();
-        let score = (clauses.len(), inside.count());
+        // A rare word of the query says more about the passage than a frequent one.
+        let weight = clauses.iter().map(|clause| WEIGHT / counts[clause]).sum();
+        let score = (weight, inside.len());
         windows.push(Window { range, score });
     }
     windows
@@ -168,11 +184,11 @@ fn window(text: &str, matched: Range<usize>) -> Range<usize> {
     let end = match after {
         None => text.len(),
         Some(end) => {
-            let cut = &text[matched.end.min(end)..end];
-            cut.rfind(char::is_whitespace).map_or(end, |at| matched.end.min(end) + at)
+            let least = matched.end.min(end);
+            text[least..end].rfind(char::is_whitespace).map_or(end, |at| least + at)
         }
     };
-    start..end.max(matched.end)
+    start..end
 }
 
 /// Returns the ranges in order. Overlapping ones become one.
@@ -248,11 +264,26 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_of_matches_is_highlighted_in_time() {
-        let (analyzer, text) = (Analyzer::default(), "a b. ".repeat(400_000));
-        let query = Query::parse("a \"b a\" b*", &analyzer, None);
-        let passages = Highlighter::new(&analyzer, None, &query).passages(Field::Content, &text, 3);
-        assert_eq!(passages.len(), 3);
+    fn passages_of_long_texts_are_short() {
+        let analyzer = Analyzer::default();
+        let phrase = format!("\"{}\" rare", "a ".repeat(31));
+        for text in [
+            "a b. ".repeat(400_000) + "rare",
+            ("a ".to_owned() + &"x".repeat(80) + " b ").repeat(20_000) + "rare",
+            "a ".repeat(1_000_000) + "rare",
+            format!("a {} b rare", "- ".repeat(1_000_000)),
+        ] {
+            for query in ["a \"b a\" b* rare", "\"a b\" rare", &phrase] {
+                let query = Query::parse(query, &analyzer, None);
+                let highlighter = Highlighter::new(&analyzer, None, &query);
+                let passages = highlighter.passages(Field::Content, &text, 3);
+                assert!(passages.iter().any(|passage| passage.text.contains("rare")));
+                for passage in passages {
+                    assert!(passage.text.chars().count() <= PASSAGE_SIZE, "{passage:?}");
+                    assert!(!passage.ranges.is_empty());
+                }
+            }
+        }
     }
 
     #[test]

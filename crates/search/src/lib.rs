@@ -1,7 +1,8 @@
 //! Full-text search: the analysis of texts into terms, queries, and highlights.
 //!
-//! One analyser serves both engines, so that they match the same pieces. The engines get terms that
-//! need no further analysis: letters, digits and symbols, separated by spaces.
+//! One analyser serves both engines, which get terms that need no further analysis: letters,
+//! digits and symbols, separated by spaces. The tables keep to the engines' limits on positions and
+//! sizes.
 
 mod analyzer;
 mod fold;

@@ -6,11 +6,8 @@ use crate::analyzer::Analyzer;
 use crate::language::Language;
 use crate::term_prefix::TermPrefix;
 
-/// The limit on clauses. Further ones are ignored.
-const CLAUSES_LIMIT: usize = 32;
-
-/// The limit on terms of a phrase. Further ones are ignored.
-const PHRASE_LIMIT: usize = 32;
+/// The limit on terms of a query. Further ones are ignored.
+const TERMS_LIMIT: usize = 32;
 
 /// A field of a piece that a query may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,7 +33,8 @@ pub enum Match {
     /// The terms one after another; a word is a phrase of one term.
     Phrase(Vec<String>),
     /// The same, where the last term is the beginning of one. The other form of the last term is
-    /// its stem.
+    /// its stem. An unfinished word may have a stem that is no beginning: `happine*` does not match
+    /// "happiness" (`happi`). Without a language there are no stems.
     Prefix(Vec<String>, String),
 }
 
@@ -69,11 +67,12 @@ impl Query {
     /// Parses a query. Words without letters, digits and emoji are ignored.
     pub fn parse(text: &str, analyzer: &Analyzer, language: Option<Language>) -> Self {
         let mut clauses: Vec<Clause> = Vec::new();
-        let mut rest = text;
-        while clauses.len() < CLAUSES_LIMIT
+        let (mut rest, mut left) = (text, TERMS_LIMIT);
+        while left > 0
             && let Some(written) = next(&mut rest)
         {
-            let Some(matched) = terms(&written, analyzer, language) else { continue };
+            let Some(matched) = terms(&written, left, analyzer, language) else { continue };
+            left -= matched.terms().len();
             let Written { field, is_excluded, .. } = written;
             let clause = Clause { field, is_excluded, matched };
             if !clauses.contains(&clause) {
@@ -224,11 +223,16 @@ fn next<'a>(rest: &mut &'a str) -> Option<Written<'a>> {
 }
 
 /// Returns the terms of a clause; `None` if it has none.
-fn terms(written: &Written<'_>, analyzer: &Analyzer, language: Option<Language>) -> Option<Match> {
+fn terms(
+    written: &Written<'_>,
+    limit: usize,
+    analyzer: &Analyzer,
+    language: Option<Language>,
+) -> Option<Match> {
     let mut terms = Vec::new();
     let mut last = (0, 0);
     analyzer.analyze(written.text, language, |term| {
-        if terms.len() < PHRASE_LIMIT {
+        if terms.len() < limit {
             terms.push(term.text.to_owned());
             last = term.range;
         }
@@ -300,11 +304,12 @@ mod tests {
 
     #[test]
     fn long_queries_are_cut() {
-        let text: String = (0..10_000).map(|number| format!("w{number} ")).collect();
+        let words: Vec<_> = (0..10_000).map(|number| format!("w{number}")).collect();
+        let text = words.join(" ");
         let query = Query::parse(&text, &Analyzer::default(), None);
-        assert_eq!(query.clauses().len(), CLAUSES_LIMIT);
+        assert_eq!(query.clauses().len(), TERMS_LIMIT);
         let query = Query::parse(&format!("\"{text}\""), &Analyzer::default(), None);
         let [Clause { matched: Match::Phrase(terms), .. }] = query.clauses() else { panic!() };
-        assert_eq!(terms.len(), PHRASE_LIMIT);
+        assert_eq!(terms.len(), TERMS_LIMIT);
     }
 }

@@ -54,6 +54,10 @@ enum FetchError {
 }
 
 impl FetchError {
+    fn of(message: String, is_temporary: bool) -> Self {
+        if is_temporary { Self::Temporary(message) } else { Self::Final(message) }
+    }
+
     fn into_message(self) -> String {
         match self {
             Self::Temporary(message) | Self::Final(message) => message,
@@ -139,7 +143,11 @@ impl Fetcher {
             .body(Empty::new())
             .map_err(of_file)?;
         let response = timeout(TIMEOUT, self.client.request(request)).await;
-        response.map_err(timed_out)?.map_err(|error| FetchError::Temporary(root_cause(&error)))
+        response.map_err(timed_out)?.map_err(|error| {
+            let message = root_cause(&error);
+            // Hosts that don't exist, and those that the policy rejects, are no better later.
+            FetchError::of(message, !error.is_connect())
+        })
     }
 }
 
@@ -158,10 +166,7 @@ async fn save(response: Response<Incoming>) -> Result<NamedTempFile, FetchError>
         let message = format!("responded with {status}");
         let is_temporary = status.is_server_error()
             || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-        return Err(match is_temporary {
-            true => FetchError::Temporary(message),
-            false => FetchError::Final(message),
-        });
+        return Err(FetchError::of(message, is_temporary));
     }
     let mut file = NamedTempFile::new().map_err(of_file)?;
     let (mut body, mut size) = (response.into_body(), 0);

@@ -44,8 +44,10 @@ pub struct AssetImporter {
     fetcher: Option<Fetcher>,
     is_dry_run: bool,
     runtime: Handle,
-    /// The files that a request names, with their hashes.
-    named: HashMap<String, FileHash>,
+    /// The files that a request names, by their names in composed form.
+    named: HashMap<String, NamedFile>,
+    /// The named files that are no assets.
+    missing: Mutex<HashSet<String>>,
     /// The result of each address, which concurrent documents wait for.
     resolved: Mutex<HashMap<(FileSource, AddressKind), PendingResult>>,
     counts: Counts,
@@ -73,7 +75,14 @@ pub struct AssetCounts {
     pub existing: u64,
 }
 
-/// The source of a file.
+/// A file that a request names.
+#[derive(Debug)]
+struct NamedFile {
+    name: String,
+    hash: FileHash,
+}
+
+/// The source of a file. A named one has the key of its map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum FileSource {
     Path(PathBuf),
@@ -131,6 +140,7 @@ impl AssetImporter {
             fetcher: None,
             is_dry_run: false,
             named: HashMap::new(),
+            missing: Mutex::default(),
             runtime: Handle::current(),
             resolved: Mutex::default(),
             counts: Counts::default(),
@@ -163,17 +173,20 @@ impl AssetImporter {
 
     /// Finds the assets of these files, which are not stored by the import.
     #[must_use]
-    pub fn with_named(self, named: HashMap<String, FileHash>) -> Self {
-        Self { named, ..self }
+    pub fn with_named(self, files: impl IntoIterator<Item = (String, FileHash)>) -> Self {
+        let named = files.into_iter().map(|(name, hash)| {
+            let composed = search::composed(&name);
+            (composed, NamedFile { name, hash })
+        });
+        Self { named: named.collect(), ..self }
     }
 
     /// Returns the named files to which documents refer, and true for those that are no assets.
     pub(crate) fn referred_names(&self) -> BTreeMap<String, bool> {
-        let resolved = self.resolved.lock();
-        let named = resolved.iter().filter_map(|((source, _), result)| match source {
-            FileSource::Named(name) => {
-                let is_missing = !matches!(*result.lock(), Some(Resolved::Asset(_)));
-                Some((name.clone(), is_missing))
+        let (resolved, missing) = (self.resolved.lock(), self.missing.lock());
+        let named = resolved.keys().filter_map(|(source, _)| match source {
+            FileSource::Named(key) => {
+                self.named.get(key).map(|file| (file.name.clone(), missing.contains(key)))
             }
             _ => None,
         });
@@ -268,14 +281,22 @@ impl AssetImporter {
         Ok((place < found.len()).then(|| found.swap_remove(place)))
     }
 
-    /// Finds the asset of a named file.
-    fn find_named(&self, name: &str) -> Result<Resolved, String> {
-        let Some(hash) = self.named.get(name) else { return Ok(Resolved::Kept) };
+    /// Finds the asset of a named file. In a dry run, a missing one counts as uploaded.
+    fn find_named(&self, key: &str) -> Result<Resolved, String> {
+        let Some(NamedFile { name, hash }) = self.named.get(key) else { return Ok(Resolved::Kept) };
         let filename = name.rsplit('/').next().unwrap_or(name).to_owned();
         let filename =
             AssetFilename::parse(filename).map_err(|invalid| format!("its name {invalid}"))?;
-        let Some(found) = self.find(*hash, &filename)? else { return Ok(Resolved::Kept) };
-        let StoredAsset { address, width, .. } = found;
+        let (address, width) = match self.find(*hash, &filename)? {
+            Some(found) => (found.address, found.width),
+            None => {
+                self.missing.lock().insert(key.to_owned());
+                if !self.is_dry_run {
+                    return Ok(Resolved::Kept);
+                }
+                (new_address(*hash), None)
+            }
+        };
         Ok(Resolved::Asset(ResolvedAsset { address, width, hash: hash.to_string() }))
     }
 
@@ -317,8 +338,7 @@ impl AssetImporter {
             }
             None => {
                 let stored = if self.is_dry_run {
-                    // An address that no piece has yet.
-                    let address = format!("https://new.invalid/{}", read.hash);
+                    let address = new_address(read.hash);
                     let (filename, group) = (name.as_str().to_owned(), Some(self.group));
                     StoredAsset { address, filename, group, width: None }
                 } else {
@@ -332,6 +352,11 @@ impl AssetImporter {
         let StoredAsset { address, width, .. } = stored;
         Ok(Resolved::Asset(ResolvedAsset { address, width, hash: read.hash.to_string() }))
     }
+}
+
+/// Returns an address that no piece has yet, for a dry run.
+fn new_address(hash: FileHash) -> String {
+    format!("https://new.invalid/{hash}")
 }
 
 /// Returns the query of a rendition, or the fragment, which the address of the asset gets as well.

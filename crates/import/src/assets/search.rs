@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use percent_encoding::percent_decode_str;
 
 /// The place of a source: the folder of its file, and the folder that was named for the import.
@@ -70,7 +71,13 @@ pub(crate) fn find_name(
             candidates.push(format!("{folder}/{path}"));
         }
     }
-    candidates.iter().filter_map(|path| plain(path)).find(|name| is_known(name))
+    let names = candidates.iter().filter_map(|path| plain(path)).map(|name| composed(&name));
+    names.into_iter().find(|name| is_known(name))
+}
+
+/// Returns a name in composed form (NFC). Some systems decompose the names of files.
+pub(crate) fn composed(name: &str) -> String {
+    ComposingNormalizerBorrowed::new_nfc().normalize(name).into_owned()
 }
 
 /// Returns a path without empty parts and those of dots, unless it leads out of its root.
@@ -207,6 +214,7 @@ mod tests {
             ("b.png", Some("a/b.png")),
             ("./b.png?x#y", Some("a/b.png")),
             ("p%C3%A4th%201.png", Some("a/p\u{e4}th 1.png")),
+            ("pa\u{308}th 1.png", Some("a/p\u{e4}th 1.png")),
             ("../a/b.png", Some("a/b.png")),
             ("../f.png", Some("f.png")),
             ("/f.png", Some("f.png")),

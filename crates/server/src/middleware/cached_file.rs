@@ -1,13 +1,13 @@
 //! Small media files in memory, which need no database and no other layer.
 //!
-//! A file of 100 KiB costs 36 µs of CPU as the constant response of an HTTP server. The other layers
-//! and the router add 13 µs.
+//! A file of 100 KiB costs 36 µs of CPU as the constant response of an HTTP server. All layers and
+//! the router add 13 µs.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::header::{IF_NONE_MATCH, RANGE, VARY};
+use axum::http::header::{IF_NONE_MATCH, ORIGIN, RANGE, VARY};
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use galley_application::operations::asset_serving;
@@ -17,18 +17,20 @@ use crate::app::App;
 use crate::middleware::cached_response::RouteMetrics;
 use crate::middleware::error_response::VARY_OF_PUBLIC;
 use crate::middleware::request_id::RequestId;
-use crate::middleware::request_log;
+use crate::middleware::{malformed_request, request_log};
 use crate::routes::assets::serve;
 
 /// Returns the file at the address of an asset, if it is in memory. Requests with conditions, for
-/// ranges and for renditions take the other way, and so do files that may be compressed.
+/// ranges, for renditions and of other origins pass the layers, and so do malformed ones and files
+/// that may be compressed.
 pub(crate) fn look_up(app: &App, request: &Request) -> Option<Response> {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     if !matches!(*method, Method::GET | Method::HEAD) || uri.query().is_some() {
         return None;
     }
     let key = serve::key_in(uri.path())?;
-    if headers.contains_key(RANGE) || headers.contains_key(IF_NONE_MATCH) {
+    let needs_layers = [RANGE, IF_NONE_MATCH, ORIGIN].iter().any(|name| headers.contains_key(name));
+    if needs_layers || malformed_request::malformed_header(request).is_some() {
         return None;
     }
     let started = Instant::now();

@@ -25,7 +25,7 @@ pub(crate) async fn reject(
 
 /// Returns the issue of a `Host` that is missing or repeated, or of an unknown transfer coding.
 /// Proxies that see two hosts may each choose another one.
-fn malformed_header(request: &Request) -> Option<Issue> {
+pub(crate) fn malformed_header(request: &Request) -> Option<Issue> {
     let issue = |name: &str, code, message| {
         Some(Issue::new(vec![Step::Field(name.to_owned())], &Invalid::new(code, message)))
     };

@@ -42,7 +42,8 @@ impl Pipeline {
 
     /// Returns the response to a request.
     ///
-    /// Cached responses and files, and rejections under overload skip the layers, as they should cost little.
+    /// Cached responses and files, and rejections under overload skip the layers, as they should
+    /// cost little.
     pub(crate) async fn handle(&self, mut request: Request) -> Response {
         let app = &self.app;
         if let Some(response) = cached_response::look_up(app, &mut request).await {

@@ -137,6 +137,10 @@ async fn addresses_of_named_files_become_those_of_their_assets(store: TestStore)
     let early = import(&service, &files, options(false)).await;
     assert_eq!((counts(&early), &early["assets"]), ([1, 0, 0, 0], &referred(true)));
 
+    // The plan counts them as uploaded, so the piece would change.
+    let again = import(&service, &files, options(true)).await;
+    assert_eq!((counts(&again), &again["assets"]), ([0, 1, 0, 0], &referred(true)));
+
     for (name, bytes) in bytes {
         let name = name.rsplit('/').next().unwrap().replace(' ', "%20");
         let path = format!("/assets?filename={name}&contentGroupId={}", service.home.group);
