@@ -1,6 +1,7 @@
 //! Files of assets: their arrival in the store, and their removal. A file without a row is a
 //! leftover, which the housekeeping removes.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -220,17 +221,22 @@ pub async fn has_row(database: &Database, name: &FileName) -> Result<bool, Error
 }
 
 /// The leftovers that are removed at a time.
-const LEFTOVERS_PER_READ: i64 = 100;
+const LEFTOVERS_PER_READ: usize = 100;
 
-/// Removes the files of interrupted uploads and deletions from the store. Returns their number.
+/// The failed removals after which the store counts as unavailable.
+const FAILURES_LIMIT: usize = 10;
+
+/// Removes the files of interrupted uploads and deletions from the store. Returns their number. A
+/// file that can't be removed does not keep the others.
 pub async fn remove_leftovers(service: &Service) -> Result<usize, Error> {
     let now = service.environment().now();
-    let mut removed = 0;
+    let (mut removed, mut failed) = (0, HashSet::new());
     loop {
-        let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(assets::due_leftovers(tx, now, LEFTOVERS_PER_READ).await?)
-        };
-        let due = service.database().read("assets.leftovers", read).await?;
+        let limit = i64::try_from(LEFTOVERS_PER_READ + failed.len()).unwrap_or(i64::MAX);
+        let read =
+            async move |tx: &Tx<'_>| Ok::<_, Error>(assets::due_leftovers(tx, now, limit).await?);
+        let mut due = service.database().read("assets.leftovers", read).await?;
+        due.retain(|leftover| !failed.contains(leftover));
         if due.is_empty() {
             return Ok(removed);
         }
@@ -238,9 +244,17 @@ pub async fn remove_leftovers(service: &Service) -> Result<usize, Error> {
             let claim = async move |tx: &WriteTx<'_>| {
                 Ok::<_, Error>(assets::claim_leftover(tx, workspace, file).await?)
             };
-            if service.database().write("assets.claim", claim).await? {
-                remove_file(service, &FileName::original(workspace, file)).await?;
-                removed += 1;
+            if !service.database().write("assets.claim", claim).await? {
+                continue;
+            }
+            let name = FileName::original(workspace, file);
+            match remove_file(service, &name).await {
+                Ok(()) => removed += 1,
+                Err(error) if failed.len() >= FAILURES_LIMIT => return Err(error),
+                failure @ Err(_) => {
+                    warn_of_failure(failure, &name);
+                    failed.insert((workspace, file));
+                }
             }
         }
     }

@@ -305,11 +305,16 @@ async fn check(store: TestStore, files: FileStore, kind: &str) {
     drop(program);
     let_leftovers_be_due(&store).await;
     let program = files.serve(&store, port);
-    let started = Instant::now();
-    while files.files().len() > kept.len() && started.elapsed() < TIMEOUT {
+    let (mut found, mut progress) = (files.files().len(), Instant::now());
+    while found > kept.len() {
+        assert!(progress.elapsed() < TIMEOUT, "{} files without an asset stay", found - kept.len());
         tokio::time::sleep(Duration::from_millis(50)).await;
+        let now = files.files().len();
+        if now < found {
+            (found, progress) = (now, Instant::now());
+        }
     }
-    assert_eq!(files.files().len(), kept.len(), "files without an asset stay");
+    assert_eq!(found, kept.len(), "an asset has lost its file");
     let mut command = files.command(&store);
     let output = command.args(["assets", "check", "--hashes"]).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

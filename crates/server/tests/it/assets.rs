@@ -642,13 +642,18 @@ async fn files_of_interrupted_uploads_are_removed_after_a_day(store: TestStore) 
     let kept = asset(&service, "filename=kept.txt", "kept").await;
     let workspace = service.home.made.workspace;
     let folder = service.files.path().join(workspace.to_string());
-    let [due, left, foreign] = [(); 3].map(|()| AssetFileId::new(service.environment.new_id()));
+    let [stuck, due, left, foreign] =
+        [(); 4].map(|()| AssetFileId::new(service.environment.new_id()));
     for file in [due, left, foreign] {
         std::fs::create_dir_all(folder.join(file.to_string())).unwrap();
         std::fs::write(folder.join(file.to_string()).join("original"), "left").unwrap();
     }
+    // This one can't be removed: it is no folder.
+    std::fs::write(folder.join(stuck.to_string()), "stuck").unwrap();
     let now = service.environment.now();
     let insert = async move |tx: &WriteTx<'_>| {
+        let before = now.earlier(Duration::from_hours(1));
+        assets::insert_leftover(tx, workspace, stuck, before).await?;
         assets::insert_leftover(tx, workspace, due, now).await?;
         assets::insert_leftover(tx, workspace, left, now.later(Duration::from_hours(24))).await
     };
@@ -674,12 +679,12 @@ async fn files_of_interrupted_uploads_are_removed_after_a_day(store: TestStore) 
     };
     let exists = |file: AssetFileId| folder.join(file.to_string()).exists();
     start().await;
-    assert!(leftovers_are(&[left]).await);
+    assert!(leftovers_are(&[stuck, left]).await);
     assert!(!exists(due) && exists(left), "the second one is too early");
     service.advance_clock(Duration::from_hours(25));
     start().await;
-    assert!(leftovers_are(&[]).await);
+    assert!(leftovers_are(&[stuck]).await);
     assert!(!exists(left));
-    assert_eq!(files_in(service.files.path()), 2, "no other file is touched");
+    assert_eq!(files_in(service.files.path()), 3, "no other file is touched");
     assert_eq!(fetch(&service, url(&kept)).await.text().await.unwrap(), "kept");
 }
