@@ -2,44 +2,22 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { api, open, run, signIn, until, url } from "./harness.mjs";
+import { startProxy } from "./proxy.mjs";
 
 const SIZE = 24_000_000;
 /** The speed of the slow connection in bytes per second. */
 const SPEED = 6_000_000;
 
-/** A proxy whose connections are slow, or end. */
 let isSlow = false;
-const clients = new Set();
-const proxy = createServer((client) => {
-  clients.add(client);
-  const server = connect(Number(new URL(url).port), "127.0.0.1");
-  const end = () => {
-    clients.delete(client);
-    client.destroy();
-    server.destroy();
-  };
-  client.on("data", (bytes) => {
-    server.write(bytes);
-    if (!isSlow) return;
-    client.pause();
-    setTimeout(() => client.resume(), (bytes.length / SPEED) * 1_000);
-  });
-  server.on("data", (bytes) => client.write(bytes));
-  for (const socket of [client, server]) socket.on("close", end).on("error", end);
+const proxy = await startProxy(url, ({ client, send }) => (bytes) => {
+  send(bytes);
+  if (!isSlow) return;
+  client.pause();
+  setTimeout(() => client.resume(), (bytes.length / SPEED) * 1_000);
 });
-const listen = async (port) => await new Promise((done) => proxy.listen(port, "127.0.0.1", done));
-await listen(0);
-const { port } = proxy.address();
-
-/** Ends all connections, and accepts no more. */
-function disconnect() {
-  proxy.close();
-  for (const client of clients) client.destroy();
-}
 
 const folder = mkdtempSync(join(tmpdir(), "galley-large-"));
 
@@ -56,7 +34,7 @@ await run(async (browser) => {
   await signIn(page);
   const workspace = /ws_[0-9a-z]+/.exec(page.url())[0];
   const openLibrary = async () => {
-    await page.goto(`http://127.0.0.1:${port}/console/${workspace}/assets`);
+    await page.goto(`http://127.0.0.1:${proxy.port}/console/${workspace}/assets`);
     await page.getByRole("heading", { level: 1, name: "Assets" }).waitFor();
   };
   await openLibrary();
@@ -94,10 +72,10 @@ await run(async (browser) => {
   isSlow = true;
   await choose(cut);
   await begun();
-  disconnect();
+  proxy.close();
   await region.getByText("The server can't be reached.").waitFor();
   isSlow = false;
-  await listen(port);
+  await proxy.reopen();
   await region.getByRole("button", { name: "Try again: cut.bin" }).click();
   await continued("cut.bin", cut);
 
@@ -136,6 +114,6 @@ await run(async (browser) => {
   await region.getByRole("button", { name: "Remove: limit.bin" }).click();
   await until(async () => await region.count(), 0);
 }).finally(() => {
-  disconnect();
+  proxy.close();
   rmSync(folder, { recursive: true });
 });

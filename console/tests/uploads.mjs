@@ -1,37 +1,26 @@
 // Resumable uploads by a published client of the protocol.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { connect, createServer } from "node:net";
 import * as tus from "tus-js-client";
+import { startProxy } from "./proxy.mjs";
 
 const url = process.env.GALLEY_URL;
 const headers = { authorization: `Bearer ${process.env.GALLEY_TOKEN}` };
 const bytes = randomBytes(12_000_000);
 
-/** A proxy that ends its first connections after so many bytes of requests. */
+/** The bytes of requests after which the first connections end. */
 const cuts = [];
 let connections = 0;
-const clients = new Set();
-const proxy = createServer((client) => {
+const proxy = await startProxy(url, ({ end, send }) => {
   connections += 1;
-  clients.add(client);
   let rest = cuts.shift() ?? Infinity;
-  const server = connect(Number(new URL(url).port), "127.0.0.1");
-  const end = () => {
-    clients.delete(client);
-    client.destroy();
-    server.destroy();
-  };
-  client.on("data", (bytes) => {
+  return (bytes) => {
     rest -= bytes.length;
     if (rest < 0) end();
-    else server.write(bytes);
-  });
-  server.on("data", (bytes) => client.write(bytes));
-  for (const socket of [client, server]) socket.on("close", end).on("error", end);
+    else send(bytes);
+  };
 });
-await new Promise((done) => proxy.listen(0, "127.0.0.1", done));
-const endpoint = `http://127.0.0.1:${proxy.address().port}/assets/uploads`;
+const endpoint = `http://127.0.0.1:${proxy.port}/assets/uploads`;
 
 /** Uploads the file. Returns the address of the upload. */
 async function uploaded(more) {
@@ -57,7 +46,7 @@ for (const more of [
   { chunkSize: 4_000_000, overridePatchMethod: true },
 ]) {
   // The client would keep the connection of the upload before.
-  for (const client of clients) client.destroy();
+  proxy.disconnect();
   cuts.splice(0, cuts.length, 5_000_000, 3_000_000);
   connections = 0;
   const id = new URL(await uploaded(more)).searchParams.get("id");
