@@ -22,6 +22,7 @@ pub mod revision_diff;
 pub mod role;
 pub mod sample_events;
 pub mod schemas;
+pub mod search;
 pub mod session;
 pub mod setting;
 pub mod tag;

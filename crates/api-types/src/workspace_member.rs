@@ -1,5 +1,6 @@
 //! The JSON representations of members, users and memberships.
 
+use galley_domain::language::LanguageTag;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Workspace, WorkspaceName};
@@ -116,6 +117,9 @@ pub struct WorkspaceBody<'a> {
     /// The address of the logo.
     #[schema(example = "https://example.org/logo.png")]
     logo: Option<&'a str>,
+    /// The language of pieces without a variant.
+    #[schema(example = "en")]
+    language: Option<&'a str>,
     /// The payment provider's identifier of the customer.
     #[schema(example = "cus_42")]
     customer_id: Option<&'a str>,
@@ -140,6 +144,7 @@ impl<'a> WorkspaceBody<'a> {
             name: workspace.name.as_str(),
             description: workspace.description.as_ref().map(galley_domain::text::ShortText::as_str),
             logo: workspace.logo.as_ref().map(galley_domain::text::WebReference::as_str),
+            language: workspace.language.as_ref().map(LanguageTag::as_str),
             customer_id: billing.and_then(|billing| billing.customer_id.as_deref()),
             subscription_status: billing.and_then(|billing| billing.subscription_status.as_deref()),
             subscription_plan: billing.and_then(|billing| billing.subscription_plan.as_deref()),
@@ -241,6 +246,9 @@ body! {
         description: optional ShortText = "News from the harbour.",
         /// The address of the logo: an absolute http or https URL, or a relative reference.
         logo: optional WebReference = "https://example.org/logo.png",
+        /// The language of pieces without a variant: a language tag, such as `en` or `pt-BR`. Searches
+        /// find other forms of words by its rules.
+        language: optional LanguageTag = "en",
     }
 }
 

@@ -28,6 +28,7 @@ mod rejection;
 mod running_appends;
 pub mod sanitize;
 mod scope;
+pub mod search;
 pub mod secrets;
 mod service;
 mod staleness;

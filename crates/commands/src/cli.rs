@@ -62,6 +62,8 @@ pub enum Command {
     /// List, check, copy and prune assets
     #[command(subcommand)]
     Assets(AssetsCommand),
+    /// Search content pieces, or rebuild the search index
+    Search(SearchArguments),
     /// Print the audit log, newest entry first
     Audit(AuditArguments),
     /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
@@ -411,6 +413,42 @@ pub enum AssetsCommand {
         /// Copy into this folder or bucket, as in asset-store-url
         #[arg(long, value_name = "FOLDER|URL")]
         to: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct SearchArguments {
+    #[command(subcommand)]
+    pub command: Option<SearchCommand>,
+    /// Find pieces with all of these: words, "phrases" and prefix*, but not -excluded ones.
+    /// title:word matches in titles only. Put the query in quotes
+    #[arg(required = true, value_name = "QUERY")]
+    pub query: Vec<String>,
+    /// Search pieces in this variant: its key or id
+    #[arg(long, value_name = "KEY|ID")]
+    pub variant: Option<String>,
+    /// Search pieces as they are in this view, `current` or `published`
+    #[arg(long, value_name = "VIEW", default_value = "current", value_parser = parse_view)]
+    pub view: ContentView,
+    /// Print at most this number of pieces
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub limit: u16,
+    /// Print a JSON object for each piece
+    #[arg(long)]
+    pub json: bool,
+    /// Use the workspace with this id (required if there are several)
+    #[arg(long, value_name = "ID")]
+    pub workspace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SearchCommand {
+    /// Build the search index again, of all workspaces, even while it is being served
+    Rebuild {
+        /// Only the index of the workspace with this id
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
     },
 }
 

@@ -21,6 +21,7 @@ mod own_files;
 mod paths;
 mod private_files;
 mod progress;
+mod search;
 pub mod settings;
 mod sign_in;
 pub mod start;
@@ -51,6 +52,7 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Workspace(command) => done(workspace::run(settings, &command).await),
         Command::Group(command) => done(group::run(settings, &command).await),
         Command::Assets(command) => assets::run(settings, &command).await,
+        Command::Search(arguments) => done(search::run(settings, &arguments).await),
         Command::Audit(arguments) => done(audit::run(settings, &arguments).await),
         Command::SignIn(arguments) => done(sign_in::run(settings, &arguments).await),
         Command::Member(command) => done(member::run(settings, &command).await),

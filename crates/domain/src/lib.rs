@@ -20,6 +20,7 @@ pub mod delivery;
 pub mod event;
 pub mod id;
 pub mod import_source;
+pub mod language;
 pub mod named_enum;
 pub mod order_key;
 pub mod people;

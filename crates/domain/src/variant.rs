@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::id::VariantId;
+use crate::language::is_language_tag;
 use crate::text::{Invalid, ShortText, checked_text, line_of_text};
 
 checked_text! {
@@ -18,20 +19,9 @@ checked_text! {
     }
 }
 
-/// The limit on characters of a language tag, as RFC 5646 (BCP 47) recommends.
-const LANGUAGE_TAG_MAX: usize = 35;
-
 fn is_word(text: &str) -> bool {
     (1..=20).contains(&text.len())
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-}
-
-/// Returns true if `text` consists of subtags of 1 to 8 letters and digits, separated by hyphens.
-fn is_language_tag(text: &str) -> bool {
-    let is_subtag = |subtag: &str| {
-        (1..=8).contains(&subtag.len()) && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
-    text.len() <= LANGUAGE_TAG_MAX && text.split('-').all(is_subtag)
 }
 
 impl VariantKey {

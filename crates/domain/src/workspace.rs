@@ -1,6 +1,7 @@
 //! A workspace, and its billing data from the operator.
 
 use crate::id::WorkspaceId;
+use crate::language::LanguageTag;
 use crate::text::{ShortText, WebReference, line_of_text};
 use crate::time::Timestamp;
 
@@ -20,6 +21,8 @@ pub struct Workspace {
     pub description: Option<ShortText>,
     /// The URL of the logo.
     pub logo: Option<WebReference>,
+    /// The language of its pieces, without a variant.
+    pub language: Option<LanguageTag>,
     /// The billing data.
     pub billing: Billing,
     /// The version, incremented by every change.

@@ -5,6 +5,7 @@
 //! sizes.
 
 mod analyzer;
+mod document;
 mod fold;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -14,6 +15,7 @@ mod query;
 mod term_prefix;
 
 pub use analyzer::{Analyzer, Term};
+pub use document::{Document, Texts, Tsvectors};
 pub use highlight::{Highlight, Highlighter};
 pub use language::Language;
 pub use query::{Clause, Field, Match, Query};

@@ -7,7 +7,7 @@ use crate::language::Language;
 use crate::term_prefix::TermPrefix;
 
 /// The limit on terms of a query. Further ones are ignored.
-const TERMS_LIMIT: usize = 32;
+pub(crate) const TERMS_LIMIT: usize = 32;
 
 /// A field of a piece that a query may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,8 +110,17 @@ impl Query {
 
     /// Returns the query of type `tsquery`. The weights are A, B and C for the fields.
     pub fn to_tsquery(&self, prefix: &TermPrefix) -> String {
-        let clauses = self.clauses.iter().map(|clause| clause.to_tsquery(prefix));
+        let clauses = self.clauses.iter().map(|clause| {
+            let matched = clause.to_tsquery(prefix);
+            if clause.is_excluded { format!("!{matched}") } else { matched }
+        });
         clauses.collect::<Vec<_>>().join(" & ")
+    }
+
+    /// Returns the query of type `tsquery` that any clause meets, for the rank of a match.
+    pub fn to_ranking_tsquery(&self, prefix: &TermPrefix) -> String {
+        let required = self.clauses.iter().filter(|clause| !clause.is_excluded);
+        required.map(|clause| clause.to_tsquery(prefix)).collect::<Vec<_>>().join(" | ")
     }
 }
 
@@ -125,7 +134,8 @@ impl Clause {
         }
     }
 
-    fn to_fts5(&self, prefix: &TermPrefix) -> String {
+    /// Returns the clause as a query of FTS5, without its exclusion.
+    pub fn to_fts5(&self, prefix: &TermPrefix) -> String {
         let column = FIELDS.iter().find(|(field, ..)| Some(*field) == self.field);
         let column = column.map_or_else(String::new, |(_, name, _)| format!("{name} : "));
         let phrase = |terms: &[String], sign: &str| {
@@ -143,7 +153,8 @@ impl Clause {
         }
     }
 
-    fn to_tsquery(&self, prefix: &TermPrefix) -> String {
+    /// Returns the clause as a query of type `tsquery`, without its exclusion.
+    pub fn to_tsquery(&self, prefix: &TermPrefix) -> String {
         let weight = self.weight();
         let phrase = |terms: &[String], last_is_prefix: bool| {
             let mut text = String::new();
@@ -165,7 +176,7 @@ impl Clause {
                 _ => phrase(terms, true),
             },
         };
-        if self.is_excluded { format!("!({matched})") } else { format!("({matched})") }
+        format!("({matched})")
     }
 }
 
@@ -253,7 +264,7 @@ mod tests {
     fn forms(text: &str, language: Option<&str>) -> (String, String) {
         let language = language.and_then(Language::of_tag);
         let query = Query::parse(text, &Analyzer::default(), language);
-        let prefix = TermPrefix::new(7, false);
+        let prefix = TermPrefix::new(7, 0);
         if query.is_empty() {
             return Default::default();
         }
@@ -263,30 +274,30 @@ mod tests {
     #[test]
     fn each_text_is_a_query() {
         for (text, fts5, tsquery) in [
-            ("Harbour town", r#"("7charbour" AND "7ctown")"#, "('7charbour') & ('7ctown')"),
-            ("\"old town\"", r#"("7cold 7ctown")"#, "('7cold' <-> '7ctown')"),
-            ("har*", r#"("7char" *)"#, "('7char':*)"),
+            ("Harbour town", r#"("7nharbour" AND "7ntown")"#, "('7nharbour') & ('7ntown')"),
+            ("\"old town\"", r#"("7nold 7ntown")"#, "('7nold' <-> '7ntown')"),
+            ("har*", r#"("7nhar" *)"#, "('7nhar':*)"),
             (
                 "a -b -\"c d\"",
-                r#"("7ca") NOT ("7cb" OR "7cc 7cd")"#,
-                "('7ca') & !('7cb') & !('7cc' <-> '7cd')",
+                r#"("7na") NOT ("7nb" OR "7nc 7nd")"#,
+                "('7na') & !('7nb') & !('7nc' <-> '7nd')",
             ),
             (
                 "title:Hafen description:\"am See\" content:x*",
-                r#"(title : "7chafen" AND description : "7cam 7csee" AND content : "7cx" *)"#,
-                "('7chafen':A) & ('7cam':B <-> '7csee':B) & ('7cx':*C)",
+                r#"(title : "7nhafen" AND description : "7nam 7nsee" AND content : "7nx" *)"#,
+                "('7nhafen':A) & ('7nam':B <-> '7nsee':B) & ('7nx':*C)",
             ),
-            ("can't", r#"("7ccan 7ct")"#, "('7ccan' <-> '7ct')"),
-            ("\"open end", r#"("7copen 7cend")"#, "('7copen' <-> '7cend')"),
-            ("\"old to\"*", r#"("7cold 7cto" *)"#, "('7cold' <-> '7cto':*)"),
-            ("a a A", r#"("7ca")"#, "('7ca')"),
-            ("title: x", r#"("7ctitle" AND "7cx")"#, "('7ctitle') & ('7cx')"),
+            ("can't", r#"("7ncan 7nt")"#, "('7ncan' <-> '7nt')"),
+            ("\"open end", r#"("7nopen 7nend")"#, "('7nopen' <-> '7nend')"),
+            ("\"old to\"*", r#"("7nold 7nto" *)"#, "('7nold' <-> '7nto':*)"),
+            ("a a A", r#"("7na")"#, "('7na')"),
+            ("title: x", r#"("7ntitle" AND "7nx")"#, "('7ntitle') & ('7nx')"),
             (
                 "a OR b) NOT",
-                r#"("7ca" AND "7cor" AND "7cb" AND "7cnot")"#,
-                "('7ca') & ('7cor') & ('7cb') & ('7cnot')",
+                r#"("7na" AND "7nor" AND "7nb" AND "7nnot")"#,
+                "('7na') & ('7nor') & ('7nb') & ('7nnot')",
             ),
-            ("--a", r#"("7ca")"#, "('7ca')"),
+            ("--a", r#"("7na")"#, "('7na')"),
             ("-a", "", ""),
             ("", "", ""),
             (" \t\"\" * - -- \" ' \\ ; : ( ) { } ^ + ~", "", ""),
@@ -298,8 +309,8 @@ mod tests {
     #[test]
     fn a_prefix_matches_the_stem_of_a_finished_word() {
         let (fts5, tsquery) = forms("running*", Some("en"));
-        assert_eq!(fts5, r#"(("7crunning" * OR "7crun"))"#);
-        assert_eq!(tsquery, "('7crunning':* | '7crun')");
+        assert_eq!(fts5, r#"(("7nrunning" * OR "7nrun"))"#);
+        assert_eq!(tsquery, "('7nrunning':* | '7nrun')");
     }
 
     #[test]

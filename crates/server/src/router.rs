@@ -72,6 +72,7 @@ fn table() -> Endpoints<App> {
         content_pieces::update::handle,
         content_pieces::delete,
         content_pieces::list::handle,
+        content_pieces::search::handle,
         content_pieces::revisions::list,
         content_pieces::revisions::get,
         content_pieces::revisions::update,

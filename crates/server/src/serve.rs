@@ -12,6 +12,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
+use galley_application::search::indexer;
 use galley_application::{housekeeping, mail_worker, webhook_worker};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -80,6 +81,9 @@ impl Server {
                 None
             }
         };
+        let search_task = indexer::start(service.clone()).inspect_err(|error| {
+            tracing::error!(%error, "search indexes are not updated: their thread can't start");
+        });
         self.accept(&app, &pipeline, &connections, &limiter, stop).await;
         app.start_draining();
         let delay = app.limits().drain_delay;
@@ -93,6 +97,11 @@ impl Server {
         monitor_task.abort();
         tracing::info!("stopping: waiting for running requests and deliveries");
         app.stop();
+        let indexed = async {
+            if let Ok(indexing) = search_task {
+                let _ = indexing.await;
+            }
+        };
         let mailed = async {
             if let Some(mailing) = mail_task {
                 let _ = mailing.await;
@@ -103,7 +112,7 @@ impl Server {
                 let _ = sending.await;
             }
         };
-        let all = async { tokio::join!(connections.shutdown(), sent, mailed) };
+        let all = async { tokio::join!(connections.shutdown(), sent, mailed, indexed) };
         if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
             tracing::warn!("stopped with work still running after {DRAIN_TIMEOUT:?}");
         }

@@ -20,6 +20,7 @@ pub use backup::{
 pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified};
 pub use engine::database::Database;
 pub use engine::error::{Cause, Error, Failure, Result};
+pub use engine::full_text::FullTextEngine;
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::postgres::write_groups::WriteKey;
 pub use engine::progress::Progress;

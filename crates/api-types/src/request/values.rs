@@ -7,6 +7,7 @@ use galley_domain::content_piece::{CustomData, Slug, Title};
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::event::EventType;
 use galley_domain::import_source::{SourceHash, SourcePath};
+use galley_domain::language::LanguageTag;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::publication::ContentView;
 use galley_domain::revision::RevisionNote;
@@ -37,6 +38,7 @@ const SOURCE_PATH: &str =
     r"^(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f]+(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f]+)*$";
 
 /// The pattern of a variant's key: a word, or a language tag.
+const LANGUAGE_TAG: &str = "^[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*$";
 const VARIANT_KEY: &str = "^([a-z0-9_]{1,20}|[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*)$";
 
 /// The pattern of one line without control characters.
@@ -101,6 +103,7 @@ texts! {
     FileHash: |text| text.parse(), text().pattern(Some("^[0-9a-f]{64}$"));
     FullName: FullName::parse, schema_of::<schemas::FullName>();
     ContentFormat: |text| text.parse(), content_format();
+    LanguageTag: LanguageTag::parse, text().max_length(Some(35)).pattern(Some(LANGUAGE_TAG));
     RevisionNote, true: RevisionNote::parse, name();
     RoleName: RoleName::parse, name();
     ShortText: ShortText::parse, up_to(1_024);

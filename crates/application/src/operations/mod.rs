@@ -30,6 +30,7 @@ pub mod previews;
 pub mod profile;
 pub mod roles;
 pub mod scheduled_publishing;
+pub mod search;
 pub mod sessions;
 pub mod settings;
 pub mod setup;

@@ -3,9 +3,10 @@
 use galley_api_types::workspace_member::WorkspaceBody;
 use galley_domain::Timestamp;
 use galley_domain::audit::AuditAction;
+use galley_domain::language::LanguageTag;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
-use galley_storage::{Tx, WriteTx, workspaces};
+use galley_storage::{Tx, WriteTx, search_indexes, workspaces};
 
 use crate::audit::{self, AuditChanges};
 use crate::caller::Caller;
@@ -23,6 +24,8 @@ pub struct WorkspaceUpdate {
     pub description: Option<Option<ShortText>>,
     /// The address of the logo.
     pub logo: Option<Option<WebReference>>,
+    /// The language of pieces.
+    pub language: Option<Option<LanguageTag>>,
     /// The billing, which the operator sets.
     pub billing: BillingUpdate,
 }
@@ -90,10 +93,14 @@ pub async fn update_in(
     workspace.name = update.name.clone().unwrap_or(workspace.name);
     workspace.description = update.description.clone().unwrap_or(workspace.description);
     workspace.logo = update.logo.clone().unwrap_or(workspace.logo);
+    workspace.language = update.language.clone().unwrap_or(workspace.language);
     workspace.billing = update.billing.apply(workspace.billing);
     if workspace != before {
         workspace.version += 1;
         workspaces::update(tx, &workspace).await?;
+        if workspace.language != before.language {
+            search_indexes::request_rebuild(tx, id).await?;
+        }
         let [old, new] = [&before, &workspace].map(|one| WorkspaceBody::new(one, false));
         let mut changes = AuditChanges::updated(old, new);
         if workspace.billing != before.billing {

@@ -133,6 +133,7 @@ async fn write_manifest(
             name: found.name,
             description: found.description,
             logo: found.logo,
+            language: found.language,
         },
     };
     folder.write(MANIFEST, &text(&manifest)?);

@@ -13,6 +13,7 @@ use galley_domain::content_piece::{
 };
 use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::import_source::SourceHash;
+use galley_domain::language::LanguageTag;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::publication::ContentView;
 use galley_domain::revision::RevisionNote;
@@ -77,6 +78,7 @@ bundle_types! {
         name: WorkspaceName,
         description: Option<ShortText> = "Option::is_none",
         logo: Option<WebReference> = "Option::is_none",
+        language: Option<LanguageTag> = "Option::is_none",
     }
 
     BundleRole {

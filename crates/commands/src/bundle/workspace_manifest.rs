@@ -120,6 +120,7 @@ impl WorkspaceManifest {
             if let Some(mut workspace) = workspaces::find(tx, id).await? {
                 workspace.description = self.workspace.description.clone();
                 workspace.logo = self.workspace.logo.clone();
+                workspace.language = self.workspace.language.clone();
                 workspaces::update(tx, &workspace).await?;
             }
         }

@@ -46,6 +46,7 @@ mod program;
 mod reimport;
 mod replicas;
 mod schedules_under_kills;
+mod search;
 mod sign_in;
 mod takeover;
 mod upgrade;

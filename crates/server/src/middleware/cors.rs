@@ -13,7 +13,7 @@ use tower_http::cors::CorsLayer;
 use crate::extract::prefer::APPLIED;
 use crate::extract::tus;
 use crate::respond::created::REPLAYED;
-use crate::respond::response::{CONVERSION_WARNINGS, TOTAL_COUNT};
+use crate::respond::response::{CONVERSION_WARNINGS, SEARCH_SEQUENCE, TOTAL_COUNT};
 
 /// The time for which a browser may cache the response to a preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
@@ -70,6 +70,7 @@ pub(crate) fn layer(origins: &[WebOrigin]) -> CorsLayer {
             APPLIED,
             CONVERSION_WARNINGS,
             REPLAYED,
+            SEARCH_SEQUENCE,
             TOTAL_COUNT,
             rate,
             rate_policy,

@@ -11,7 +11,7 @@ pub(super) fn refer_to_headers(names: &[&str]) -> Value {
 }
 
 /// The response headers: name, description and example.
-const HEADERS: [(&str, &str, &str); 15] = [
+const HEADERS: [(&str, &str, &str); 16] = [
     (
         "X-Request-Id",
         "The request's id: that of the request if it has 1 to 128 visible ASCII characters, \
@@ -36,6 +36,11 @@ const HEADERS: [(&str, &str, &str); 15] = [
         "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
     ),
     ("Total-Count", "With `total=true`: the number of items on all pages, or `10000+`.", "42"),
+    (
+        "Search-Sequence",
+        "The `sequence` of the last event whose change the search index includes.",
+        "1042",
+    ),
     ("Preference-Applied", "The preference that was applied.", "return=representation"),
     (
         "Conversion-Warnings",
@@ -62,6 +67,7 @@ pub(super) fn headers() -> Value {
         "Idempotency-Replayed",
         "RateLimit",
         "RateLimit-Policy",
+        "Search-Sequence",
         "Total-Count",
     ];
     let always = |name: &&str| !sometimes.contains(name);

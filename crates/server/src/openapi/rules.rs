@@ -455,6 +455,9 @@ impl OperationContext<'_> {
         if matches!(status, "200" | "304") && has_parameter(operation, "total") {
             headers["Total-Count"] = optional_header("Total-Count");
         }
+        if status == "200" && self.path == "/content-pieces/search" {
+            headers["Search-Sequence"] = optional_header("Search-Sequence");
+        }
         if self.facts.allows_stale {
             headers["Age"] = optional_header("Age");
             headers["Preference-Applied"] = optional_header("Preference-Applied");

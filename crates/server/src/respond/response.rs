@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::extract::prefer::{APPLIED, Prefer};
 use crate::respond::entity_tag::entity_tag;
 
+/// The number of the last event that the search index has.
+pub(crate) const SEARCH_SEQUENCE: HeaderName = HeaderName::from_static("search-sequence");
+
 /// The header with the number of items on all pages of a list.
 pub(crate) const TOTAL_COUNT: HeaderName = HeaderName::from_static("total-count");
 /// The header with the number of conversion warnings.

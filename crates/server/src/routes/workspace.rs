@@ -39,8 +39,9 @@ pub(crate) async fn update(
     request: ChangeRequest<WorkspaceChange>,
 ) -> Result<Response, Problem> {
     let ParsedChange { prefer, expected, change, .. } = request.parse(actor.caller()).await?;
-    let WorkspaceChange { name, description, logo } = change;
-    let update = WorkspaceUpdate { name, description, logo, billing: BillingUpdate::default() };
+    let WorkspaceChange { name, description, logo, language } = change;
+    let update =
+        WorkspaceUpdate { name, description, logo, language, billing: BillingUpdate::default() };
     let workspace = workspace::update(actor.caller(), update, expected).await?;
     let body = WorkspaceBody::new(&workspace, sees_billing(&actor));
     Ok(response::updated(prefer, workspace.version, &body))

@@ -59,6 +59,7 @@ mod response_validation;
 mod revisions;
 mod roles;
 mod round_trip;
+mod search;
 mod secrets;
 mod service;
 mod sessions;

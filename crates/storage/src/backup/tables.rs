@@ -38,7 +38,8 @@ enum ColumnType {
     Bytes,
 }
 
-/// Returns all tables except the record of migrations, each after those that it refers to.
+/// Returns all tables, each after those that it refers to. The record of migrations is left out, and
+/// search indexes, which are built from the other tables.
 pub(super) fn all() -> &'static [Arc<Table>] {
     static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         let mut connection = Connection::open_in_memory().expect("there is memory");
@@ -54,7 +55,7 @@ pub(super) fn of(connection: &Connection) -> Result<Vec<Arc<Table>>> {
     let names: Vec<String> = connection
         .prepare(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'
-             AND name <> 'schema_migrations' ORDER BY name",
+             AND name NOT LIKE 'search#_%' ESCAPE '#' AND name <> 'schema_migrations' ORDER BY name",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::error::{self, Error, Failure, Result};
+use crate::engine::full_text::FullTextEngine;
 use crate::engine::group_commit::{GroupedResult, run_alone, run_in_group};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
@@ -479,6 +480,14 @@ impl Database {
             tx.get(sql, &[], |row| row.get(0)).await
         };
         self.read_row::<_, Error, _>("clock", read).await.map(Some)
+    }
+
+    /// Returns the engine of full-text searches.
+    pub fn full_text_engine(&self) -> FullTextEngine {
+        match &*self.engine {
+            Engine::Sqlite(_) => FullTextEngine::Fts5,
+            Engine::Postgres(_) => FullTextEngine::Tsvector,
+        }
     }
 
     /// Returns the engine's name.

@@ -11,6 +11,7 @@ use galley_domain::custom_data_schema::CustomDataSchema;
 use galley_domain::delivery::{DeliveryStatus, Lane};
 use galley_domain::event::{EventType, EventTypes};
 use galley_domain::import_source::SourceHash;
+use galley_domain::language::LanguageTag;
 use galley_domain::publication::ContentView;
 use galley_domain::revision::{Origin, RevisionNote};
 use galley_domain::role::{BaseType, RoleName};
@@ -119,7 +120,7 @@ macro_rules! texts {
 texts! {
     AssetFilename, Title, Description, Slug, CustomData, CustomDataSchema, WebReference, ShortText, OrderKey, SourceHash, TagLabel,
     RoleName, TokenName, ExtensionName, WebhookName, WebhookUrl, VariantKey, VariantLabel,
-    WorkspaceName, ContentGroupName, PreviewUrl, RevisionNote
+    WorkspaceName, ContentGroupName, LanguageTag, PreviewUrl, RevisionNote
 }
 
 /// Stores lists as comma-separated items.

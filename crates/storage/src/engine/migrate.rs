@@ -65,6 +65,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     28 "invite links" "0028_invite_links.sql",
     29 "assets" "0029_assets.sql",
     30 "asset uploads" "0030_asset_uploads.sql",
+    31 "search" "0031_search.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -295,21 +296,23 @@ fn oldest_program(sql: &str) -> &str {
     line.expect("every schema change names the oldest program that may use it")
 }
 
-/// Enables the parts that are meant for SQLite only.
+/// Enables the parts that are meant for SQLite only. Those for PostgreSQL are comments.
 fn for_sqlite(sql: &str) -> String {
-    replace_sqlite_parts(sql, |only| only)
+    replace_parts(sql, "/*sqlite:", |only| only)
 }
 
-/// Omits the parts for SQLite, and makes PostgreSQL compare text byte by byte, as SQLite does.
+/// Enables the parts for PostgreSQL, omits those for SQLite, and makes PostgreSQL compare text byte
+/// by byte, as SQLite does.
 fn for_postgres(sql: &str) -> String {
-    replace_sqlite_parts(sql, |_| "").replace(" TEXT", " TEXT COLLATE \"C\"")
+    let sql = replace_parts(sql, "/*sqlite:", |_| "");
+    replace_parts(&sql, "/*postgres:", |only| only).replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 
-/// Replaces the comments that contain SQL for SQLite only.
-fn replace_sqlite_parts(sql: &str, by: impl Fn(&str) -> &str) -> String {
+/// Replaces the comments that contain SQL for one engine only.
+fn replace_parts(sql: &str, begin: &str, by: impl Fn(&str) -> &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
-    while let Some((before, after)) = rest.split_once("/*sqlite:") {
+    while let Some((before, after)) = rest.split_once(begin) {
         let (only, after) = after.split_once("*/").expect("the comment ends");
         out.push_str(before);
         out.push_str(by(only));

@@ -17,6 +17,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
+use crate::engine::full_text::FullTextEngine;
 use crate::engine::group_state::GroupState;
 use crate::engine::new_event::AppendedEvent;
 use crate::engine::postgres::timeouts::within_timeout;
@@ -200,6 +201,14 @@ impl<'a> Tx<'a> {
     /// Returns true if other transactions may write at the same time.
     pub(crate) fn has_other_writers(&self) -> bool {
         matches!(self.engine, TransactionEngine::Postgres(_))
+    }
+
+    /// Returns the engine of full-text searches.
+    pub fn full_text_engine(&self) -> FullTextEngine {
+        match self.engine {
+            TransactionEngine::Sqlite(_) => FullTextEngine::Fts5,
+            TransactionEngine::Postgres(_) => FullTextEngine::Tsvector,
+        }
     }
 
     /// Returns the suffix of a SELECT that locks its rows until the transaction ends. On SQLite it

@@ -215,6 +215,31 @@ impl PieceFilters {
         FilterSql { sources, of_pieces, of_rows: others.collect() }
     }
 
+    /// Returns the condition that the piece with the id in a column matches the filters.
+    pub(super) fn matches<'q>(
+        &'q self,
+        view: View,
+        id: &str,
+        params: &mut Vec<Value<'q>>,
+    ) -> String {
+        let view = View { content: false, ..view };
+        let tables = view.tables(params);
+        let FilterSql { sources, of_pieces, of_rows } = self.sql(view, params);
+        let exists = |join: &str| {
+            format!(
+                "EXISTS (SELECT 1 {tables}{join}
+                    WHERE p.workspace_id = ?1 AND p.id = {id}{of_pieces}{of_rows})"
+            )
+        };
+        if sources.is_empty() {
+            return format!(" AND {}", exists(""));
+        }
+        // With the order key, the rows are found by their key.
+        let joins = sources.iter().map(|one| one.join() + " AND t.order_key = p.order_key");
+        let conditions: Vec<_> = joins.map(|join| exists(&join)).collect();
+        format!(" AND ({})", conditions.join(" OR "))
+    }
+
     fn group_conditions(&self, params: &mut Vec<Value<'_>>) -> String {
         let mut sql = String::new();
         match &self.groups {

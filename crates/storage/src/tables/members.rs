@@ -182,7 +182,7 @@ pub async fn of_user(tx: &Tx<'_>, user: UserId, page: &IdPage) -> Result<Vec<Mem
         Ok(Membership {
             id: row.get(0)?,
             workspace: workspaces::read(row, 1)?,
-            role: roles::read(row, 11)?,
+            role: roles::read(row, 12)?,
         })
     })
     .await

@@ -33,6 +33,8 @@ pub mod published_pieces;
 pub mod rejected_credentials;
 mod revision_undo;
 pub mod roles;
+pub mod search_hits;
+pub mod search_indexes;
 pub mod sessions;
 pub mod sign_ins;
 pub mod tags;

@@ -6,18 +6,20 @@ use galley_domain::{Timestamp, WorkspaceId};
 use crate::engine::{Affects, Result, Row, Tx, WriteTx, params, read_row};
 
 /// The columns of the table `w` that [`read`] reads.
-pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
+pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.language, w.customer_id, \
     w.subscription_status, w.subscription_plan, w.subscription_data, \
     w.subscription_expires_at_ms, w.version";
 
 /// Reads a workspace whose columns start at `first`.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Workspace> {
-    let billing = read_row!(row, first + 4 => Billing {
+    let billing = read_row!(row, first + 5 => Billing {
         customer_id, subscription_status, subscription_plan, subscription_data,
         subscription_expires_at,
     });
-    let version = row.get(first + 9)?;
-    Ok(read_row!(row, first => Workspace { id, name, description, logo; billing, version }))
+    let version = row.get(first + 10)?;
+    Ok(
+        read_row!(row, first => Workspace { id, name, description, logo, language; billing, version }),
+    )
 }
 
 /// Inserts a new workspace, with the sequence of its events.
@@ -44,14 +46,15 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
     let billing = &workspace.billing;
     let sql = "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
             subscription_status = ?6, subscription_plan = ?7, subscription_data = ?8,
-            subscription_expires_at_ms = ?9, version = ?10
+            subscription_expires_at_ms = ?9, version = ?10, language = ?11
         WHERE id = ?1";
     tx.change(
         sql,
         params! {
             workspace.id, &workspace.name, &workspace.description, &workspace.logo,
             &billing.customer_id, &billing.subscription_status, &billing.subscription_plan,
-            &billing.subscription_data, billing.subscription_expires_at, workspace.version
+            &billing.subscription_data, billing.subscription_expires_at, workspace.version,
+            &workspace.language
         },
         Affects::Access(workspace.id),
     )

@@ -15,7 +15,7 @@ use crate::conformance;
 const COPY_WORKSPACE: &str = "ws_00000000000000000000000000";
 
 /// The tables that no cached response shows.
-const UNCACHED_TABLES: [&str; 33] = [
+const UNCACHED_TABLES: [&str; 36] = [
     "content_piece_revisions",
     "asset_leftovers",
     "asset_upload_parts",
@@ -38,6 +38,9 @@ const UNCACHED_TABLES: [&str; 33] = [
     "preview_tokens",
     "rejected_credentials",
     "schema_migrations",
+    "search_documents",
+    "search_indexes",
+    "search_partitions",
     "sessions",
     "sign_ins",
     "trash_entries",

@@ -19,6 +19,8 @@ const SMALL: &[&str] = &[
     "delivery_heartbeats",
     "delivery_sessions",
     "order_spreads",
+    "search_indexes",
+    "search_partitions",
 ];
 
 /// Sort expressions on columns that a variant may override. No index has this order, so the pieces

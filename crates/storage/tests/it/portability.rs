@@ -25,7 +25,7 @@ const UNUSED: [&str; 13] = [
 
 /// Unique keys of a workspace's rows that don't begin with the workspace. Their values are looked
 /// up without it.
-const KEYS_WITHOUT_WORKSPACE: [&str; 10] = [
+const KEYS_WITHOUT_WORKSPACE: [&str; 11] = [
     "assets_key",
     "event_matches",
     "event_tickets",
@@ -33,6 +33,7 @@ const KEYS_WITHOUT_WORKSPACE: [&str; 10] = [
     "invites",
     "preview_tokens",
     "preview_tokens_of_credentials",
+    "search_indexes_number",
     "sessions",
     "sessions_id",
     "tokens_hash",
@@ -144,6 +145,7 @@ fn migrations() -> Vec<(String, Vec<String>)> {
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let read = |path: std::path::PathBuf| {
         let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.replace("/*postgres:", "");
         let is_code = |line: &&str| !line.trim_start().starts_with("--");
         let code = text.lines().filter(is_code).collect::<Vec<_>>().join("\n");
         let statements = code.split(";\n").map(|one| one.trim().to_owned()).collect();

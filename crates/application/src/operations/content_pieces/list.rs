@@ -16,15 +16,54 @@ use crate::references::StateBeforeRead;
 use crate::rejection::Rejection;
 use crate::scope::Scope;
 
-/// The filters, the sort, the view and the page of a list of pieces.
-#[derive(Debug, Clone)]
-pub struct PieceListRequest {
+/// The filters of pieces that a request names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestedFilters {
     /// The filters, without those by the scope and by the overrides of a variant.
     pub filters: PieceFilters,
     /// Lists only pieces with overrides in this variant.
     pub overridden_variant: Option<VariantRef>,
     /// Lists only pieces without overrides in this variant.
     pub missing_variant: Option<VariantRef>,
+    /// True if a filter can match no piece.
+    pub matches_none: bool,
+}
+
+impl RequestedFilters {
+    /// Returns the filters with those of the scope. `None` if no piece can match.
+    pub(crate) async fn find(
+        &self,
+        tx: &Tx<'_>,
+        scope: &Scope,
+    ) -> Result<Option<PieceFilters>, Error> {
+        let of_piece = scope.piece.map(|piece| vec![piece]);
+        let is_outside = |ids: &Vec<_>| scope.piece.is_some_and(|piece| !ids.contains(&piece));
+        if self.matches_none || self.filters.ids.as_ref().is_some_and(is_outside) {
+            return Ok(None);
+        }
+        let mut filters =
+            PieceFilters { within: scope.content_groups.clone(), ..self.filters.clone() };
+        filters.ids = of_piece.or(filters.ids);
+        for (name, filter) in [
+            (&self.overridden_variant, &mut filters.overridden_variant),
+            (&self.missing_variant, &mut filters.missing_variant),
+        ] {
+            let Some(name) = name else { continue };
+            let Some(found) = storage::variants::find_named(tx, scope.workspace, name).await?
+            else {
+                return Ok(None);
+            };
+            *filter = Some(found.id);
+        }
+        Ok(Some(filters))
+    }
+}
+
+/// The filters, the sort, the view and the page of a list of pieces.
+#[derive(Debug, Clone)]
+pub struct PieceListRequest {
+    /// The filters.
+    pub filters: RequestedFilters,
     /// The sort.
     pub sort: Sort,
     /// The beginning of the page.
@@ -41,8 +80,6 @@ pub struct PieceListRequest {
     pub size_limit: usize,
     /// True if the list is known to take long.
     pub is_heavy: bool,
-    /// True if a filter can match no piece.
-    pub matches_none: bool,
     /// Counts the pieces of all pages up to this number.
     pub count_up_to: Option<i64>,
 }
@@ -104,26 +141,11 @@ async fn list_in(
     request: &PieceListRequest,
 ) -> Result<PiecePage, Error> {
     let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
-    let of_piece = scope.piece.map(|piece| vec![piece]);
-    let is_outside = |ids: &Vec<_>| scope.piece.is_some_and(|piece| !ids.contains(&piece));
-    if request.matches_none || request.filters.ids.as_ref().is_some_and(is_outside) {
-        return Ok(PiecePage::empty(request));
-    }
     let variant = variant.map(|variant| variant.id);
     let view = View { of: scope.view, variant, ..request.view };
-    let mut filters =
-        PieceFilters { within: scope.content_groups.clone(), ..request.filters.clone() };
-    filters.ids = of_piece.or(filters.ids);
-    for (name, filter) in [
-        (&request.overridden_variant, &mut filters.overridden_variant),
-        (&request.missing_variant, &mut filters.missing_variant),
-    ] {
-        let Some(name) = name else { continue };
-        let Some(found) = storage::variants::find_named(tx, scope.workspace, name).await? else {
-            return Ok(PiecePage::empty(request));
-        };
-        *filter = Some(found.id);
-    }
+    let Some(filters) = request.filters.find(tx, scope).await? else {
+        return Ok(PiecePage::empty(request));
+    };
     let total = match request.count_up_to {
         Some(limit) => {
             Some(content_piece_list::count(tx, scope.workspace, &filters, view, limit).await?)

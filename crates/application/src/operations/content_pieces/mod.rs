@@ -28,7 +28,7 @@ use galley_domain::variant::VariantRef;
 use galley_storage::content_pieces::{self, View};
 use galley_storage::{Tx, WriteKey, WriteTx};
 pub use in_transaction::*;
-pub use list::{PageStart, PieceListRequest, PiecePage, list};
+pub use list::{PageStart, PieceListRequest, PiecePage, RequestedFilters, list};
 pub use missing_references::{missing_references, missing_references_of_several};
 pub(crate) use missing_references::{unknown_field, unknown_item};
 pub use order_keys::spread_order_keys;

@@ -7,7 +7,7 @@ use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::request::RequestedTime;
 use galley_application::Rejection;
 use galley_application::operations::content_pieces::{
-    self, PageStart, PieceListRequest, PiecePage,
+    self, PageStart, PieceListRequest, PiecePage, RequestedFilters,
 };
 use galley_domain::content_piece::without_repeats;
 use galley_domain::publication::PublicationState;
@@ -29,11 +29,11 @@ use crate::routes::content_pieces::format::{FormatParameters, ResponseFormat};
 use crate::routes::content_pieces::id_filter::IdFilter;
 use crate::routes::prelude::*;
 
-/// The query parameters of the list of pieces.
+/// The query parameters of filters of pieces.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct PieceListParameters {
+pub(crate) struct PieceFilterParameters {
     /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
     /// The parameter may be repeated.
     content_group_id: Option<String>,
@@ -77,6 +77,13 @@ struct PieceListParameters {
     /// published, in whichever state they are now.
     #[param(inline)]
     state: Option<StateSchema>,
+}
+
+/// The query parameters of the list of pieces.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+struct PieceListParameters {
     #[param(inline, default = "order")]
     sort: Option<SortSchema>,
     /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
@@ -144,7 +151,7 @@ enum StateSchema {
     get,
     path = "/content-pieces/list",
     operation_id = "listContentPieces",
-    params(PieceListParameters, FormatParameters),
+    params(PieceFilterParameters, PieceListParameters, FormatParameters),
     responses((status = 200, body = [ContentPieceBody<'_>])),
 )]
 pub(crate) async fn handle(
@@ -171,14 +178,12 @@ pub(crate) async fn handle(
         || sorts_all
         || requested.sorts_by_another_time()
         || requested.reads_many_references()
-        || requested.missing_variant.is_some()
-        || requested.filters.publication.is_some()
+        || requested.filters.missing_variant.is_some()
+        || requested.filters.filters.publication.is_some()
         || requested.counts;
     let page_max = app.limits().response_size_limit;
     let request = PieceListRequest {
         filters: requested.filters,
-        overridden_variant: requested.overridden_variant,
-        missing_variant: requested.missing_variant,
         sort,
         start: requested.start,
         per_page: page.per_page(),
@@ -187,7 +192,6 @@ pub(crate) async fn handle(
         view: format.view(),
         size_limit: page_max,
         is_heavy,
-        matches_none: requested.matches_none,
         count_up_to: requested.counts.then_some(TOTAL_MAX + 1),
     };
     let counts_as_load = !is_heavy || staleness.allows_stale();
@@ -234,16 +238,12 @@ fn total_count(total: i64) -> HeaderValue {
 /// The list that a query requests.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestedList {
-    pub(crate) filters: PieceFilters,
-    overridden_variant: Option<VariantRef>,
-    missing_variant: Option<VariantRef>,
+    pub(crate) filters: RequestedFilters,
     sort: Sort,
     start: PageStart,
     variant: Option<RequestedId<VariantRef>>,
     /// True if the pieces of all pages are counted.
     counts: bool,
-    /// True if a filter can match no piece.
-    matches_none: bool,
 }
 
 /// The limit on tags in a filter. A list reads a page of pieces for each of them.
@@ -251,55 +251,23 @@ const FILTERED_TAGS_LIMIT: usize = 20;
 
 impl RequestedList {
     pub(crate) fn read(query: &mut Query) -> Self {
+        let filters = read_filters(query);
         let sort = read_sort(query);
-        let groups = IdFilter::read(query, "contentGroupId");
-        let pieces = IdFilter::read(query, "ids");
-        let tags = IdFilter::<TagId>::read_up_to(query, "tagId", FILTERED_TAGS_LIMIT);
-        let all_tags = query.boolean("allTags");
-        let member = query.text("memberId").map(|text| text.parse());
-        let mut variant = |name| query.text(name).map(|text| text.parse::<VariantRef>());
-        let (overridden, missing) = (variant("hasVariant"), variant("withoutVariant"));
-        let matches_none = groups.matches_none()
-            || pieces.matches_none()
-            || tags.matches_none()
-            || (all_tags && tags.has_malformed)
-            || matches!(member, Some(Err(_)))
-            || matches!(overridden, Some(Err(_)))
-            || matches!(missing, Some(Err(_)));
-        let filters = PieceFilters {
-            groups: groups.ids,
-            subtree: query.boolean("subtree"),
-            within: None,
-            ids: pieces.ids,
-            updated_since: query.time("updatedSince", Timestamp::parse_iso8601),
-            date_from: query.time("dateFrom", Timestamp::parse_iso8601),
-            date_to: query.time("dateTo", Timestamp::parse_iso8601_end),
-            slug: query.text("slug"),
-            tags: without_repeats(tags.ids.unwrap_or_default()),
-            all_tags,
-            member: member.and_then(Result::ok),
-            overridden_variant: None,
-            missing_variant: None,
-            publication: query.choice("state", &STATES),
-        };
         Self {
             filters,
-            overridden_variant: overridden.and_then(Result::ok),
-            missing_variant: missing.and_then(Result::ok),
             sort,
             start: read_start(query, sort),
             variant: query.variant(),
             counts: query.boolean("total"),
-            matches_none,
         }
     }
 
     /// Returns true if the references of more pieces are read than those of the page: with another
     /// sort, in a variant, or for several tags of each piece.
     fn reads_many_references(&self) -> bool {
-        let filters = &self.filters;
+        let filters = &self.filters.filters;
         let in_variant = !filters.tags.is_empty() || filters.member.is_some();
-        let is_filtered = in_variant || self.overridden_variant.is_some();
+        let is_filtered = in_variant || self.filters.overridden_variant.is_some();
         (is_filtered && self.sort.key != SortKey::Order)
             || (in_variant && self.variant.is_some())
             || (filters.all_tags && filters.tags.len() > 1)
@@ -308,10 +276,50 @@ impl RequestedList {
     /// Returns true if a filter is by a time that isn't the sort key. No index has both, so the
     /// pieces in the range are sorted, or those outside are skipped.
     fn sorts_by_another_time(&self) -> bool {
-        let filters = &self.filters;
+        let filters = &self.filters.filters;
         let filters_by_date = filters.date_from.is_some() || filters.date_to.is_some();
         (filters.updated_since.is_some() && self.sort.key != SortKey::UpdatedAt)
             || (filters_by_date && self.sort.key != SortKey::Date)
+    }
+}
+
+/// Reads the filters of a list or search.
+pub(crate) fn read_filters(query: &mut Query) -> RequestedFilters {
+    let groups = IdFilter::read(query, "contentGroupId");
+    let pieces = IdFilter::read(query, "ids");
+    let tags = IdFilter::<TagId>::read_up_to(query, "tagId", FILTERED_TAGS_LIMIT);
+    let all_tags = query.boolean("allTags");
+    let member = query.text("memberId").map(|text| text.parse());
+    let mut variant = |name| query.text(name).map(|text| text.parse::<VariantRef>());
+    let (overridden, missing) = (variant("hasVariant"), variant("withoutVariant"));
+    let matches_none = groups.matches_none()
+        || pieces.matches_none()
+        || tags.matches_none()
+        || (all_tags && tags.has_malformed)
+        || matches!(member, Some(Err(_)))
+        || matches!(overridden, Some(Err(_)))
+        || matches!(missing, Some(Err(_)));
+    let filters = PieceFilters {
+        groups: groups.ids,
+        subtree: query.boolean("subtree"),
+        within: None,
+        ids: pieces.ids,
+        updated_since: query.time("updatedSince", Timestamp::parse_iso8601),
+        date_from: query.time("dateFrom", Timestamp::parse_iso8601),
+        date_to: query.time("dateTo", Timestamp::parse_iso8601_end),
+        slug: query.text("slug"),
+        tags: without_repeats(tags.ids.unwrap_or_default()),
+        all_tags,
+        member: member.and_then(Result::ok),
+        overridden_variant: None,
+        missing_variant: None,
+        publication: query.choice("state", &STATES),
+    };
+    RequestedFilters {
+        filters,
+        overridden_variant: overridden.and_then(Result::ok),
+        missing_variant: missing.and_then(Result::ok),
+        matches_none,
     }
 }
 

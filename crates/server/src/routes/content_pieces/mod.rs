@@ -10,6 +10,7 @@ mod input;
 pub(crate) mod list;
 pub(crate) mod publishing;
 pub(crate) mod revisions;
+pub(crate) mod search;
 pub(crate) mod sources;
 pub(crate) mod trash;
 pub(crate) mod update;

@@ -84,6 +84,11 @@ GET /assets/used-by?id=$asset
 GET /assets/uploads?id=$asset
 PATCH /assets/uploads?id=$asset "x"
 DELETE /assets/uploads?id=$asset
+GET /content-pieces/search?query=x&variant=$variant
+GET /content-pieces/search?query=x&contentGroupId=$group
+GET /content-pieces/search?query=x&tagId=$tag
+GET /content-pieces/search?query=x&memberId=$member
+GET /content-pieces/search?query=x&hasVariant=$variant
 GET /content-pieces/list?tagId=$tag
 GET /content-pieces/list?memberId=$member
 GET /content-pieces/list?hasVariant=$variant

@@ -22,6 +22,7 @@ const ROWS: &str = "
     POST   /content-pieces/convert               contentPieces:read         200 200 200 200 200
     DELETE /content-pieces                       contentPieces:write        204 204 404 204 404
     GET    /content-pieces/list                  contentPieces:read         200 200 200 200 404
+    GET    /content-pieces/search                contentPieces:read         200 200 200 200 404
     GET    /content-pieces/revisions             contentPieces:read         200 200 404 200 404
     GET    /content-pieces/revision              contentPieces:read         200 200 404 200 404
     PUT    /content-pieces/revision              contentPieces:write        204 204 404 204 404

@@ -186,6 +186,12 @@ async fn target_on_other_resource(
             let query = format!("contentGroupId={group}&variant={variant}");
             TargetRequest::without_body(format!("{route}?{query}"))
         }
+        (_, "/content-pieces/search") => {
+            let variant = json!({"key": name, "label": name});
+            let variant = service.create("/variants", &variant).await;
+            let query = format!("query={name}&contentGroupId={group}&variant={variant}");
+            TargetRequest::without_body(format!("{route}?{query}"))
+        }
         (
             _,
             "/content-pieces/revisions"

@@ -17,6 +17,7 @@ use galley_storage::{
     Affects, Error, IdPage, WriteTx, content_groups, content_pieces, order_key_spread, tags,
 };
 
+use super::search::search;
 use super::variants::in_variant;
 use super::{ConformanceFixture, everything, tag};
 use super::{published, revisions, trash};
@@ -86,6 +87,7 @@ pub(super) async fn pieces(
     assert!(content_pieces::has_more_than(tx, workspace, open.group, 1).await?);
     assert!(!content_pieces::has_more_than(tx, workspace, open.group, 2).await?);
     lists(tx, open, &red, View::default()).await?;
+    Box::pin(search(tx, open)).await?;
     let (group, other) = ([open.group], [ContentGroupId::new(1)]);
     let within = |within| UsedTags { view: ContentView::Current, within: Some(within) };
     let used = tags::find_used(tx, workspace, red.id, within(&group)).await?;

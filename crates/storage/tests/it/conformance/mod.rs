@@ -8,6 +8,7 @@ mod content_groups;
 mod content_pieces;
 mod published;
 mod revisions;
+mod search;
 mod trash;
 mod variants;
 

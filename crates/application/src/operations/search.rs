@@ -1,0 +1,241 @@
+//! Searches in pieces, by relevance.
+
+use std::collections::HashMap;
+
+use galley_api_types::content_piece::ReferencedResources;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::variant::VariantRef;
+use galley_domain::{ContentPieceId, VariantId};
+use galley_search::{Field, Highlight, Highlighter, Language, Query};
+use galley_storage::content_piece_filters::PieceFilters;
+use galley_storage::content_piece_list::{self, PieceListQuery};
+use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::search_hits::{self, Hit, Search, SearchedPartition};
+use galley_storage::search_indexes::{self, Partition};
+use galley_storage::{Tx, workspaces};
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::operations::content_pieces::RequestedFilters;
+use crate::operations::variants;
+use crate::references;
+use crate::scope::Scope;
+use crate::search::{PieceTexts, analyzer, language};
+
+/// The limit on passages of the content in a hit.
+const PASSAGES_LIMIT: usize = 3;
+
+/// A search.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    /// The query; any text.
+    pub query: String,
+    /// The filters.
+    pub filters: RequestedFilters,
+    /// The variant in which is searched.
+    pub variant: Option<VariantRef>,
+    /// The parts that are read, without a variant.
+    pub view: View,
+    /// The limit on hits of the page.
+    pub per_page: usize,
+    /// The hit before the page.
+    pub after: Option<SearchPosition>,
+}
+
+/// A position in the hits of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchPosition {
+    /// The last row of the index at the first page. Later rows are ignored on all pages, so that new
+    /// hits don't move others.
+    pub last_row: i64,
+    /// The row of the hit.
+    pub row_id: i64,
+    /// The number of hits up to it.
+    pub shown: usize,
+}
+
+/// A page of hits.
+#[derive(Debug, Default)]
+pub struct SearchPage {
+    /// The last event whose change the index has.
+    pub sequence: i64,
+    /// The hits, the most relevant first.
+    pub hits: Vec<FoundPiece>,
+    /// The tags and members of the pieces.
+    pub referenced: ReferencedResources,
+    /// The position of the last hit, if more follow.
+    pub next: Option<SearchPosition>,
+    /// The query, in the language of pieces themselves, and of the variant.
+    queries: Queries,
+}
+
+/// A piece that matches.
+#[derive(Debug)]
+pub struct FoundPiece {
+    /// The piece, with its content.
+    pub piece: PieceInView,
+    /// The relevance, above 0; that of the best hit is 1.
+    pub score: f64,
+    /// True if the texts are those of the variant.
+    is_of_variant: bool,
+}
+
+/// The parts of a piece that match.
+#[derive(Debug, Default)]
+pub struct Highlights {
+    /// The title.
+    pub title: Option<Highlight>,
+    /// The description.
+    pub description: Option<Highlight>,
+    /// Passages of the content, the best first.
+    pub content: Vec<Highlight>,
+}
+
+/// A query in the languages of a search.
+#[derive(Debug, Default)]
+struct Queries {
+    own: Query,
+    language: Option<Language>,
+    of_variant: Option<(Query, Option<Language>)>,
+}
+
+impl SearchPage {
+    /// Returns the parts of a hit that match. Large contents take long.
+    pub fn highlights(&self, found: &FoundPiece) -> Result<Highlights, Error> {
+        let (piece, tree) = &found.piece;
+        let texts = PieceTexts::new(piece, tree.as_deref())?;
+        let own = (&self.queries.own, self.queries.language);
+        let (query, language) = match &self.queries.of_variant {
+            Some((query, language)) if found.is_of_variant => (query, *language),
+            _ => own,
+        };
+        let highlighter = Highlighter::new(analyzer(), language, query);
+        Ok(Highlights {
+            title: highlighter.whole(Field::Title, &texts.title),
+            description: highlighter.whole(Field::Description, &texts.description),
+            content: highlighter.passages(Field::Content, &texts.content, PASSAGES_LIMIT),
+        })
+    }
+}
+
+/// Searches pieces in the caller's scope.
+///
+/// The index may be behind the pieces, so each hit is read from the pieces themselves: a piece that
+/// was deleted or unpublished, or that the caller may not see, is no hit.
+pub async fn search(caller: &Caller, request: SearchRequest) -> Result<SearchPage, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let mut page = search_in(tx, &scope, &request).await?;
+        let pieces = page.hits.iter().map(|hit| &hit.piece.0);
+        page.referenced = references::of_pieces(tx, scope.workspace, pieces).await?;
+        page.referenced.hides_emails = scope.hides_emails;
+        Ok(page)
+    };
+    caller.read_current("search", read).await
+}
+
+/// Searches pieces in a transaction, without the tags and members of the hits.
+pub async fn search_in(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    request: &SearchRequest,
+) -> Result<SearchPage, Error> {
+    let workspace = scope.workspace;
+    let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
+    let filters = request.filters.find(tx, scope).await?;
+    let Some(index) = search_indexes::find(tx, workspace).await? else {
+        return Ok(SearchPage::default());
+    };
+    let own = workspaces::find(tx, workspace).await?.and_then(|workspace| workspace.language);
+    let own = language(own.as_ref().map(galley_domain::language::LanguageTag::as_str));
+    let parse = |language| Query::parse(&request.query, analyzer(), language);
+    let of_variant = variant.as_ref().map(|variant| {
+        let language = language(Some(variant.key.as_str()));
+        (parse(language), language)
+    });
+    let queries = Queries { own: parse(own), language: own, of_variant };
+    let variant = variant.map(|variant| variant.id);
+    let sequence = index.searched_sequence();
+    let Some(filters) = filters else {
+        return Ok(SearchPage { sequence, queries, ..SearchPage::default() });
+    };
+    let numbers: HashMap<Partition, i64> =
+        search_indexes::partitions(tx, workspace).await?.into_iter().collect();
+    let number =
+        |variant: Option<VariantId>| numbers.get(&Partition { view: scope.view, variant }).copied();
+    let partition = |number: Option<i64>, query| {
+        let number = number?;
+        Some(SearchedPartition { number, prefix: index.prefix(number), query })
+    };
+    let variant_number = variant.and_then(|variant| number(Some(variant)));
+    let in_variant =
+        queries.of_variant.as_ref().and_then(|(query, _)| partition(variant_number, query));
+    let partitions = in_variant.into_iter().chain(partition(number(None), &queries.own)).collect();
+    let view = View { of: scope.view, variant, content: true, ..request.view };
+    let last_row = request.after.map_or(index.last_row, |after| after.last_row);
+    let uses_frequencies = scope.content_groups.is_none() && scope.piece.is_none();
+    let search = Search { view, partitions, filters: &filters, last_row, uses_frequencies };
+    let hits = search_hits::list(tx, workspace, &search).await?;
+    let best = hits.first().map_or(1, |hit| hit.score.max(1));
+    let start = request.after.map_or(0, |after| {
+        let place = hits.iter().position(|hit| hit.row_id == after.row_id);
+        place.map_or(after.shown, |place| place + 1)
+    });
+    let rest = hits.get(start..).unwrap_or_default();
+    let (found, read) = visible(tx, scope, view, rest, request.per_page).await?;
+    let next = found.last().filter(|_| read < rest.len()).map(|(hit, _)| SearchPosition {
+        last_row,
+        row_id: hit.row_id,
+        shown: start + read,
+    });
+    let found = found.into_iter().map(|(hit, piece)| FoundPiece {
+        piece,
+        score: relative_score(hit.score, best),
+        is_of_variant: Some(hit.partition) == variant_number,
+    });
+    let hits = found.collect();
+    Ok(SearchPage { sequence, hits, referenced: ReferencedResources::default(), next, queries })
+}
+
+/// Returns a score relative to the best one, above 0.
+fn relative_score(score: i64, best: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a score is approximate")]
+    let relative = score.max(1) as f64 / best as f64;
+    // Four significant digits: the rest is noise.
+    let digits = 10_f64.powi(3 - relative.log10().floor() as i32);
+    (relative * digits).round() / digits
+}
+
+/// Reads the pieces of hits that still exist, until there are `limit`. Also returns the number of
+/// hits that were read.
+async fn visible<'h>(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    view: View,
+    hits: &'h [Hit],
+    limit: usize,
+) -> Result<(Vec<(&'h Hit, PieceInView)>, usize), Error> {
+    let (mut found, mut read) = (Vec::new(), 0);
+    while found.len() < limit && read < hits.len() {
+        let end = hits.len().min(read + limit - found.len());
+        let chunk = &hits[read..end];
+        let ids: Vec<ContentPieceId> = chunk.iter().map(|hit| hit.piece).collect();
+        let within = scope.content_groups.clone();
+        let filters = PieceFilters { ids: Some(ids), within, ..PieceFilters::default() };
+        let limit = i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+        let query = PieceListQuery { filters, limit, view, ..PieceListQuery::default() };
+        let pieces = content_piece_list::list(tx, scope.workspace, &query).await?;
+        let mut pieces: HashMap<ContentPieceId, PieceInView> =
+            pieces.into_iter().map(|piece| (piece.0.id, piece)).collect();
+        found.extend(chunk.iter().filter_map(|hit| Some((hit, pieces.remove(&hit.piece)?))));
+        read = end;
+    }
+    Ok((found, read))
+}
+
+impl FoundPiece {
+    /// Returns the piece without its content.
+    pub fn piece(&self) -> &ContentPiece {
+        &self.piece.0
+    }
+}
