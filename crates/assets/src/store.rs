@@ -162,8 +162,8 @@ pub enum StoreError {
     /// The store failed, after retries.
     #[error("the store of assets failed: {0}")]
     Failed(Box<object_store::Error>),
-    /// A local file could not be read.
-    #[error("a file of the store could not be read: {0}")]
+    /// A file could not be read or written.
+    #[error("a file of the store could not be read or written: {0}")]
     Unreadable(#[from] std::io::Error),
 }
 
