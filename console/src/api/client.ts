@@ -5,6 +5,8 @@ import type { components, paths } from "../../generated/schema";
 export type Piece = components["schemas"]["ContentPiece"];
 export type Group = components["schemas"]["ContentGroup"];
 export type Asset = components["schemas"]["Asset"];
+export type SearchHit = components["schemas"]["SearchHit"];
+export type Highlight = components["schemas"]["Highlight"];
 
 /** The node of a document, as TipTap has it. */
 export interface ContentNode {

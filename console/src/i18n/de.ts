@@ -22,6 +22,15 @@ export const de: Texts = {
   expand: (name) => `Gruppen in ${name} zeigen`,
   collapse: (name) => `Gruppen in ${name} verbergen`,
 
+  search: {
+    open: "Suchen",
+    title: "Beiträge suchen",
+    placeholder: "Wörter, \"eine Wendung\", title:Wort",
+    hits: "Gefundene Beiträge",
+    none: "Nichts gefunden.",
+    help: "Alle Wörter müssen vorkommen. Ein Minus schließt aus: -Wort",
+  },
+
   pieces: "Beiträge",
   piece: "Beitrag",
   newPiece: "Neuer Beitrag",

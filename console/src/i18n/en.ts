@@ -20,6 +20,15 @@ export const en = {
   expand: (name: string) => `Show the groups in ${name}`,
   collapse: (name: string) => `Hide the groups in ${name}`,
 
+  search: {
+    open: "Search",
+    title: "Search pieces",
+    placeholder: "Words, \"a phrase\", title:word",
+    hits: "Pieces found",
+    none: "Nothing was found.",
+    help: "All words must match. A minus leaves pieces out: -word",
+  },
+
   pieces: "Pieces",
   piece: "Piece",
   newPiece: "New piece",

@@ -9,6 +9,11 @@ export const language = isGerman ? "de" : "en";
 
 export const t: Texts = isGerman ? de : en;
 
+/** Returns the name of the key that shortcuts are pressed with. */
+export function modifierName(): string {
+  return /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘" : t.shortcuts.control;
+}
+
 /** The region of the browser decides on the form of dates. */
 const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
 

@@ -78,7 +78,11 @@ async fn print_hits(database: &Database, arguments: &SearchArguments) -> anyhow:
     };
     let scope = Scope { view: arguments.view, ..Scope::whole(workspace) };
     let read = async move |tx: &Tx<'_>| search::search_in(tx, &scope, &request).await;
-    let page = database.read_long("search", read).await?;
+    let page = database.read_long("search", read).await;
+    let page = match &arguments.variant {
+        Some(variant) => page.with_context(|| format!("--variant {variant}"))?,
+        None => page?,
+    };
     for hit in &page.hits {
         print_hit(&page, hit, arguments.json)?;
     }

@@ -221,16 +221,21 @@ fn next<'a>(rest: &mut &'a str) -> Option<Written<'a>> {
             (field, text) = (Some(named), after);
         }
     }
-    let (written, after) = match text.strip_prefix('"') {
+    let (written, after) = match text.strip_prefix(is_quote) {
         // The quote may be missing at the end.
-        Some(phrase) => phrase.split_once('"').unwrap_or((phrase, "")),
+        Some(phrase) => phrase.split_once(is_quote).unwrap_or((phrase, "")),
         None => text.split_at(text.find(char::is_whitespace).unwrap_or(text.len())),
     };
-    let is_quoted = text.starts_with('"');
+    let is_quoted = text.starts_with(is_quote);
     let after_star = after.strip_prefix('*').filter(|_| is_quoted);
     let is_prefix = after_star.is_some() || !is_quoted && written.ends_with('*');
     *rest = after_star.unwrap_or(after);
     Some(Written { field, is_excluded, is_prefix, text: written })
+}
+
+/// Returns true for a quote, also for one that phones and word processors type.
+const fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\u{201c}'..='\u{201f}' | '\u{ab}' | '\u{bb}' | '\u{300c}' | '\u{300d}')
 }
 
 /// Returns the terms of a clause; `None` if it has none.
@@ -276,6 +281,7 @@ mod tests {
         for (text, fts5, tsquery) in [
             ("Harbour town", r#"("7nharbour" AND "7ntown")"#, "('7nharbour') & ('7ntown')"),
             ("\"old town\"", r#"("7nold 7ntown")"#, "('7nold' <-> '7ntown')"),
+            ("\u{201e}old town\u{201c}", r#"("7nold 7ntown")"#, "('7nold' <-> '7ntown')"),
             ("har*", r#"("7nhar" *)"#, "('7nhar':*)"),
             (
                 "a -b -\"c d\"",

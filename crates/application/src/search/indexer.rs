@@ -183,6 +183,8 @@ struct Batch {
     affects_many: bool,
     /// True if the rebuild has no more pieces.
     ends_rebuild: bool,
+    /// True if there are events, or pieces of them, after the batch.
+    has_more: bool,
 }
 
 impl Indexer {
@@ -259,7 +261,7 @@ impl Indexer {
             self.measure_lag(&batch.items[next..reached]);
             (index, next) = (written, reached);
             if next == batch.items.len() {
-                return Ok(true);
+                return Ok(batch.has_more || index.rebuild_after.is_some());
             }
         }
     }
@@ -336,6 +338,7 @@ async fn plan(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Batch>, Erro
         last_event: None,
         affects_many: false,
         ends_rebuild: false,
+        has_more: changes.len() == usize::try_from(CHANGES_LIMIT).unwrap_or_default(),
         index,
     };
     let mut pieces: Vec<(ContentPieceId, Progress)> = Vec::new();
@@ -354,6 +357,7 @@ async fn plan(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Batch>, Erro
                 && seen.insert(piece)
             {
                 if seen.len() > usize::try_from(PIECES_LIMIT).unwrap_or_default() {
+                    batch.has_more = true;
                     break;
                 }
                 pieces.push((piece, Progress::Event(change.sequence, change.created_at)));
@@ -406,7 +410,7 @@ async fn read_pieces(
     };
     batch.documents = search_indexes::documents(tx, workspace, &ids[..count]).await?;
     if count < pieces.len() {
-        batch.last_event = None;
+        (batch.last_event, batch.has_more) = (None, true);
     }
     let mut by_piece: HashMap<ContentPieceId, Vec<NewDocument>> = HashMap::new();
     for (piece, document) in texts {

@@ -104,6 +104,11 @@ fn lists_are_filtered_sorted_and_changed_as_a_whole() {
 }
 
 #[test]
+fn pieces_are_searched_in_the_console() {
+    run_script_on_sqlite("search.mjs", 2);
+}
+
+#[test]
 fn images_and_files_are_uploaded_described_replaced_and_deleted() {
     run_script_on_sqlite("images.mjs", 1);
 }

@@ -542,7 +542,7 @@ async fn edits_of_drafts_leave_cached_responses_of_the_published_view_valid(stor
     let site = service.token_of(service.home.made.user, SITE).await;
     let paths = [format!("/content-pieces?id={id}"), "/content-pieces/list".to_owned()];
     let read = async || {
-        service.statements.take();
+        service.forget_statements().await;
         let mut bodies = Vec::new();
         for path in &paths {
             let response = service.send_as(&site, Method::GET, path, None).await;

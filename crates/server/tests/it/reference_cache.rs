@@ -73,7 +73,7 @@ async fn pieces_with_the_same_tags_and_members_share_their_rows(store: TestStore
         pieces.push(service.create("/content-pieces", &body).await);
     }
     references(&service, &pieces[0], 0).await;
-    service.statements.take();
+    service.forget_statements().await;
     references(&service, &pieces[1], 0).await;
     let statements = service.statements.take();
     let is_shared = |sql: &str| sql.contains("FROM tags") || sql.contains("FROM workspace_members");

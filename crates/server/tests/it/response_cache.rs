@@ -180,21 +180,21 @@ async fn unchanged_resources_are_served_from_the_cache(store: TestStore) {
     let path = format!("/content-pieces?id={id}");
     let first = comparable(service.get(&path).await);
     // A response is cached only on the second request.
-    service.statements.take();
+    service.forget_statements().await;
     assert_eq!(comparable(service.get(&path).await), first);
     assert_eq!(read(&service).1, 1);
-    service.statements.take();
+    service.forget_statements().await;
     assert_eq!(comparable(service.get(&path).await), first);
     assert_eq!(read(&service), lookups_of_a_cached_read(&service));
     // A change in another workspace invalidates nothing, either.
     let tag =
         service.send_as(&other.token, Method::POST, "/tags", Some(&json!({"label": "x"}))).await;
     assert_eq!(tag.status, 201);
-    service.statements.take();
+    service.forget_statements().await;
     assert_eq!(comparable(service.get(&path).await), first);
     assert_eq!(read(&service), lookups_of_a_cached_read(&service));
     // A response that is not cached takes one query.
-    service.statements.take();
+    service.forget_statements().await;
     assert_eq!(service.get(&format!("{path}&content=true")).await.status, 200);
     assert_eq!(read(&service), (lookups_of_a_cached_read(&service).0, 1));
     // A cached response keeps the request id of its own request, and HEAD gets the same entity
@@ -239,7 +239,7 @@ async fn compressed_responses_are_served_from_the_cache(store: TestStore) {
         let first = get().await;
         assert_eq!(first.header("content-encoding"), coding);
         assert_eq!(get().await.body, first.body);
-        service.statements.take();
+        service.forget_statements().await;
         let cached = get().await;
         assert_eq!(read(&service), lookups_of_a_cached_read(&service), "{coding}");
         assert_eq!(cached.body, first.body);

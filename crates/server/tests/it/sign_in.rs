@@ -262,7 +262,7 @@ async fn a_response_does_not_tell_if_an_address_is_known(store: TestStore) {
     for (email, is_form) in
         [(OWNER, true), ("nobody@example.org", true), (OWNER, false), ("nobody@example.org", false)]
     {
-        service.statements.take();
+        service.forget_statements().await;
         let request = service.request(Method::POST, "/sign-in");
         let request = if is_form {
             form(request, &[("email", email)])

@@ -158,6 +158,11 @@ const OTHERS: &str = r#"
         /revision?id=x&revision=a&revision=b -> revision
         /diff?id=x&from=y -> to
         /diff?id=x&from=y&to=z&format=xml -> format
+        /search?perPage=0 -> perPage
+        /search?perPage=101 -> perPage
+        /search?query=a&query=b -> query
+        /search?query=a&cursor=W10 -> cursor
+        /search?query=a&state=gone -> state
         /list?page=-1 -> page
         /list?page=1.5 -> page
         /list?page=1e3 -> page

@@ -396,6 +396,19 @@ impl Service {
         self.database.read("events.list", read).await.unwrap()
     }
 
+    /// Forgets the statements so far, once the search indexes have all changes. Later statements are
+    /// those of requests, and scans.
+    pub(crate) async fn forget_statements(&self) {
+        let started = std::time::Instant::now();
+        let behind =
+            async |tx: &Tx<'_>| galley_storage::search_indexes::behind(tx, 1, None, 1).await;
+        while !self.read(behind).await.is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(60), "an index stays behind");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.statements.take();
+    }
+
     /// Returns the sequence number of the home workspace's last event.
     pub(crate) async fn last_sequence(&self) -> i64 {
         self.events_after(0).await.last().map_or(0, |event| event.sequence)
