@@ -119,7 +119,9 @@ impl Document {
                     if !part.has_room_for(term) {
                         parts.push(part.to_tsvector(prefix));
                         part = Part::default();
-                        last.iter().for_each(|term| part.push(term, weight));
+                        for term in &last {
+                            part.push(term, weight);
+                        }
                     }
                     part.push(term, weight);
                     if last.len() + 1 == TERMS_LIMIT {
@@ -230,9 +232,9 @@ mod tests {
     fn parts_of_long_texts_overlap_and_keep_the_limits() {
         let prefix = TermPrefix::new(7, 0);
         for content in [
-            (0..40_000).map(|number| format!("w{number} ")).collect::<String>(),
+            (0..40_000).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" "),
             "a b ".repeat(2_000),
-            (0..30_000).map(|number| format!("{number}{} ", "y".repeat(59))).collect(),
+            (0..30_000).map(|number| format!("{number:y<64}")).collect::<Vec<_>>().join(" "),
         ] {
             let document = document(&Texts { content: &content, ..Texts::default() });
             let Tsvectors { parts, .. } = document.tsvectors(&prefix);
@@ -248,7 +250,9 @@ mod tests {
                 assert_eq!(terms, words[begin..begin + terms.len()]);
                 end = begin + terms.len();
                 let mut counts = HashMap::new();
-                terms.iter().for_each(|term| *counts.entry(*term).or_insert(0) += 1);
+                for term in terms {
+                    *counts.entry(term).or_insert(0) += 1;
+                }
                 assert!(counts.values().all(|count| *count <= POSITIONS_PER_TERM_LIMIT));
             }
             assert_eq!(end, words.len());

@@ -197,13 +197,11 @@ pub async fn search_in(
     Ok(SearchPage { sequence, hits, referenced: ReferencedResources::default(), next, queries })
 }
 
-/// Returns a score relative to the best one, above 0.
+/// Returns a score relative to the best one, above 0, with six decimals.
 fn relative_score(score: i64, best: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a score is approximate")]
     let relative = score.max(1) as f64 / best as f64;
-    // Four significant digits: the rest is noise.
-    let digits = 10_f64.powi(3 - relative.log10().floor() as i32);
-    (relative * digits).round() / digits
+    ((relative * 1e6).round() / 1e6).max(1e-6)
 }
 
 /// Reads the pieces of hits that still exist, until there are `limit`. Also returns the number of

@@ -199,8 +199,8 @@ impl Indexer {
             let database = self.database.clone();
             let behind =
                 self.run(async move { database.read_long("search.behind", list).await }).await?;
-            let Some(last) = behind.last() else { break };
-            after = Some(last.workspace);
+            let Some(end) = behind.last() else { break };
+            after = Some(end.workspace);
             for one in behind {
                 events += one.events;
                 if *stop.borrow() {

@@ -13,7 +13,7 @@ use crate::tables::content_piece_filters::PieceFilters;
 use crate::tables::content_pieces::View;
 
 /// The limit on hits of a search.
-pub const HITS_LIMIT: i64 = 200;
+pub const HITS_LIMIT: u16 = 200;
 
 /// The limit on matches that are ranked. Of more matches, those that were indexed last are ranked.
 const RANKED_LIMIT: i64 = 5_000;
@@ -71,7 +71,7 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, search: &Search<'_>) -> R
     match tx.full_text_engine() {
         FullTextEngine::Tsvector => search.query(tx, search.to_tsvector_sql(workspace)).await,
         FullTextEngine::Fts5 if search.uses_frequencies || search.has_one_clause() => {
-            search.query(tx, search.to_fts5_sql(workspace, HITS_LIMIT)).await
+            search.query(tx, search.to_fts5_sql(workspace, HITS_LIMIT.into())).await
         }
         FullTextEngine::Fts5 => search.rank_without_frequencies(tx, workspace).await,
     }
@@ -184,7 +184,7 @@ impl Search<'_> {
             hit.score = scores.get(&hit.row_id).copied().unwrap_or_default();
         }
         hits.sort_by_key(|hit| std::cmp::Reverse((hit.score, hit.row_id)));
-        hits.truncate(usize::try_from(HITS_LIMIT).unwrap_or_default());
+        hits.truncate(HITS_LIMIT.into());
         Ok(hits)
     }
 

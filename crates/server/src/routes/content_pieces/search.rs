@@ -130,10 +130,7 @@ fn read_cursor(query: &mut Query) -> Option<SearchPosition> {
         [kind, last_row, row_id, shown] if kind == "search" => Some(SearchPosition {
             last_row: last_row.parse().ok()?,
             row_id: row_id.parse().ok()?,
-            shown: shown
-                .parse()
-                .ok()
-                .filter(|shown| *shown <= HITS_LIMIT.unsigned_abs() as usize)?,
+            shown: shown.parse().ok().filter(|&shown: &usize| shown <= usize::from(HITS_LIMIT))?,
         }),
         _ => None,
     });

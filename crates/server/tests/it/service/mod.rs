@@ -403,7 +403,7 @@ impl Service {
         let behind =
             async |tx: &Tx<'_>| galley_storage::search_indexes::behind(tx, 1, None, 1).await;
         while !self.read(behind).await.is_empty() {
-            assert!(started.elapsed() < Duration::from_secs(60), "an index stays behind");
+            assert!(started.elapsed() < Duration::from_mins(1), "an index stays behind");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.statements.take();
