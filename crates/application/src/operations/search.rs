@@ -182,16 +182,13 @@ pub async fn search_in(
         place.map_or(after.shown, |place| place + 1)
     });
     let rest = hits.get(start..).unwrap_or_default();
-    let (found, read) = visible(tx, scope, view, rest, request.per_page).await?;
-    let next = found.last().filter(|_| read < rest.len()).map(|(hit, _)| SearchPosition {
-        last_row,
-        row_id: hit.row_id,
-        shown: start + read,
-    });
-    let found = found.into_iter().map(|(hit, piece)| FoundPiece {
+    let (found, read) = visible(tx, scope, &search, rest, request.per_page).await?;
+    let last = rest[..read].last().filter(|_| read < rest.len());
+    let next = last.map(|hit| SearchPosition { last_row, row_id: hit.row_id, shown: start + read });
+    let found = found.into_iter().map(|(score, partition, piece)| FoundPiece {
         piece,
-        score: relative_score(hit.score, best),
-        is_of_variant: Some(hit.partition) == variant_number,
+        score: relative_score(score, best),
+        is_of_variant: Some(partition) == variant_number,
     });
     let hits = found.collect();
     Ok(SearchPage { sequence, hits, referenced: ReferencedResources::default(), next, queries })
@@ -204,28 +201,32 @@ fn relative_score(score: i64, best: i64) -> f64 {
     ((relative * 1e6).round() / 1e6).max(1e-6)
 }
 
-/// Reads the pieces of hits that still exist, until there are `limit`. Also returns the number of
-/// hits that were read.
-async fn visible<'h>(
+/// Reads the pieces of hits that still exist, until there are `limit`: each with the score and the
+/// partition. Also returns the number of hits that were read.
+async fn visible(
     tx: &Tx<'_>,
     scope: &Scope,
-    view: View,
-    hits: &'h [Hit],
+    search: &Search<'_>,
+    hits: &[Hit],
     limit: usize,
-) -> Result<(Vec<(&'h Hit, PieceInView)>, usize), Error> {
+) -> Result<(Vec<(i64, i64, PieceInView)>, usize), Error> {
     let (mut found, mut read) = (Vec::new(), 0);
     while found.len() < limit && read < hits.len() {
         let end = hits.len().min(read + limit - found.len());
         let chunk = &hits[read..end];
-        let ids: Vec<ContentPieceId> = chunk.iter().map(|hit| hit.piece).collect();
+        let of_hits = search_hits::pieces(tx, scope.workspace, search, chunk).await?;
+        let ids: Vec<ContentPieceId> = of_hits.iter().map(|one| one.piece).collect();
         let within = scope.content_groups.clone();
         let filters = PieceFilters { ids: Some(ids), within, ..PieceFilters::default() };
-        let limit = i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+        let (view, limit) = (search.view, i64::try_from(chunk.len()).unwrap_or(i64::MAX));
         let query = PieceListQuery { filters, limit, view, ..PieceListQuery::default() };
         let pieces = content_piece_list::list(tx, scope.workspace, &query).await?;
         let mut pieces: HashMap<ContentPieceId, PieceInView> =
             pieces.into_iter().map(|piece| (piece.0.id, piece)).collect();
-        found.extend(chunk.iter().filter_map(|hit| Some((hit, pieces.remove(&hit.piece)?))));
+        found.extend(chunk.iter().filter_map(|hit| {
+            let of_hit = of_hits.iter().find(|one| one.row_id == hit.row_id)?;
+            Some((hit.score, of_hit.partition, pieces.remove(&of_hit.piece)?))
+        }));
         read = end;
     }
     Ok((found, read))

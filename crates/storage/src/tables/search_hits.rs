@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use galley_domain::{ContentPieceId, WorkspaceId};
 use galley_search::{Clause, Query, TermPrefix};
 
-use crate::engine::{FullTextEngine, Result, Row, Tx, Value, read_row};
+use crate::engine::{FullTextEngine, Result, Row, Tx, Value, in_list, params, read_row};
 use crate::tables::content_piece_filters::PieceFilters;
 use crate::tables::content_pieces::View;
 
@@ -50,17 +50,24 @@ pub struct Search<'q> {
     pub uses_frequencies: bool,
 }
 
-/// A piece that matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A document that matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The piece.
-    pub piece: ContentPieceId,
-    /// The partition of its document.
-    pub partition: i64,
     /// The row of its terms.
     pub row_id: i64,
     /// The relevance, which is comparable within the search only.
     pub score: i64,
+}
+
+/// The piece of a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HitPiece {
+    /// The row of the hit.
+    pub row_id: i64,
+    /// The piece.
+    pub piece: ContentPieceId,
+    /// The partition of the document.
+    pub partition: i64,
 }
 
 /// Lists the best matches, at most [`HITS_LIMIT`].
@@ -77,16 +84,32 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, search: &Search<'_>) -> R
     }
 }
 
+/// Finds the pieces of some hits, in any order. Hits that no longer exist, or that the document of the
+/// piece in an earlier partition hides, are left out.
+pub async fn pieces(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    search: &Search<'_>,
+    hits: &[Hit],
+) -> Result<Vec<HitPiece>> {
+    let mut params = params![workspace].to_vec();
+    let rows = in_list("d.row_id", hits.iter().map(|hit| hit.row_id), &mut params);
+    let hidden = search.hidden_condition(&mut params);
+    let sql = format!(
+        "SELECT d.row_id, d.content_piece_id, d.partition_number FROM search_documents d
+         WHERE d.workspace_id = ?1{rows}{hidden}"
+    );
+    tx.query(&sql, &params, |row| Ok(read_row!(row, 0 => HitPiece { row_id, piece, partition })))
+        .await
+}
+
 impl Search<'_> {
     async fn query(
         &self,
         tx: &Tx<'_>,
         (sql, params): (String, Vec<Value<'_>>),
     ) -> Result<Vec<Hit>> {
-        tx.query(&sql, &params, |row| {
-            Ok(read_row!(row, 0 => Hit { piece, partition, row_id, score }))
-        })
-        .await
+        tx.query(&sql, &params, |row| Ok(read_row!(row, 0 => Hit { row_id, score }))).await
     }
 
     fn is_filtered(&self) -> bool {
@@ -102,16 +125,6 @@ impl Search<'_> {
             " AND (d.partition_number = ?{number} OR NOT EXISTS (SELECT 1 FROM search_documents o
                 WHERE o.workspace_id = ?1 AND o.content_piece_id = d.content_piece_id
                     AND o.partition_number = ?{number}))"
-        )
-    }
-
-    /// Returns the select of ranked rows `h` with their pieces.
-    fn with_pieces(&self, ranked: &str, params: &mut Vec<Value<'_>>) -> String {
-        let hidden = self.hidden_condition(params);
-        format!(
-            "SELECT d.content_piece_id, d.partition_number, h.row_id, h.score FROM ({ranked}) AS h
-             JOIN search_documents d ON d.workspace_id = ?1 AND d.row_id = h.row_id
-             WHERE TRUE{hidden} ORDER BY h.score DESC, h.row_id DESC"
         )
     }
 
@@ -141,7 +154,7 @@ impl Search<'_> {
                 ORDER BY search_terms.rowid DESC LIMIT {RANKED_LIMIT}) AS c
              ORDER BY c.score DESC, c.row_id DESC LIMIT {limit}"
         );
-        (self.with_pieces(&ranked, &mut params), params)
+        (ranked, params)
     }
 
     fn has_one_clause(&self) -> bool {
@@ -222,9 +235,10 @@ impl Search<'_> {
                         OFFSET 0) AS m
                     ORDER BY m.row_id DESC LIMIT {RANKED_LIMIT}) AS n
                 ORDER BY ts_rank({TS_WEIGHTS}, n.head, {RANKING}) DESC, n.row_id DESC
-                LIMIT {HITS_LIMIT}) AS c"
+                LIMIT {HITS_LIMIT}) AS c
+             ORDER BY score DESC, c.row_id DESC"
         );
-        (self.with_pieces(&ranked, &mut params), params)
+        (ranked, params)
     }
 
     /// Returns the select of the rows of split documents that match. A part has some of the terms

@@ -44,7 +44,8 @@ async fn hits(
         let search = Search { view, partitions, filters, last_row, uses_frequencies };
         let hits = search_hits::list(tx, workspace, &search).await?;
         assert!(hits.iter().all(|hit| hit.score > 0));
-        let pieces: Vec<_> = hits.into_iter().map(|hit| hit.piece).collect();
+        let pieces = search_hits::pieces(tx, workspace, &search, &hits).await?;
+        let pieces: Vec<_> = pieces.into_iter().map(|found| found.piece).collect();
         assert_eq!(*found.get_or_insert(pieces.clone()), pieces);
     }
     Ok(found.unwrap())
