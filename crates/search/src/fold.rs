@@ -24,10 +24,15 @@ impl Folder {
     /// may be empty.
     pub(crate) fn fold(&self, word: &str, folded: &mut String) {
         folded.clear();
-        if word.is_ascii() {
-            folded.extend(word.chars().filter(char::is_ascii_alphanumeric));
-            folded.make_ascii_lowercase();
-        } else {
+        let is_plain = word.chars().all(|c| match plain_form(c) {
+            Some(plain) => {
+                folded.push(plain);
+                true
+            }
+            None => false,
+        });
+        if !is_plain {
+            folded.clear();
             let mut decomposed = String::with_capacity(word.len());
             let mut base = '\0';
             for c in self.decomposer.normalize(word).chars().flat_map(char::to_lowercase) {
@@ -45,6 +50,18 @@ impl Folder {
             folded.push_str(&self.composer.normalize(&decomposed));
         }
         folded.truncate(folded.floor_char_boundary(TERM_SIZE));
+    }
+}
+
+/// Returns the folded form of an ASCII letter or digit, or of a Russian letter, for which it is found
+/// without a normalisation.
+fn plain_form(c: char) -> Option<char> {
+    match c {
+        '0'..='9' | 'a'..='z' | 'а'..='я' => Some(c),
+        'A'..='Z' => Some(c.to_ascii_lowercase()),
+        'А'..='Я' => char::from_u32(u32::from(c) + 0x20),
+        'ё' | 'Ё' => Some('е'),
+        _ => None,
     }
 }
 
@@ -148,6 +165,18 @@ mod tests {
             let once = folded.clone();
             component.fold(&once, &mut folded);
             assert_eq!(folded, once, "{word}");
+        }
+    }
+
+    #[test]
+    fn plain_forms_are_those_of_the_normalisation() {
+        let component = Folder::new();
+        let (mut alone, mut beside) = (String::new(), String::new());
+        for c in ('0'..='я').chain(['ё', 'Ё']).filter(|c| plain_form(*c).is_some()) {
+            component.fold(&c.to_string(), &mut alone);
+            // The letter beside it has no plain form.
+            component.fold(&format!("{c}ß"), &mut beside);
+            assert_eq!(format!("{alone}ss"), beside, "{c}");
         }
     }
 
