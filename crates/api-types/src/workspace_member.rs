@@ -246,8 +246,8 @@ body! {
         description: optional ShortText = "News from the harbour.",
         /// The address of the logo: an absolute http or https URL, or a relative reference.
         logo: optional WebReference = "https://example.org/logo.png",
-        /// The language of pieces without a variant: a language tag, such as `en` or `pt-BR`. Searches
-        /// find other forms of words by its rules.
+        /// The language of pieces without a variant: a language tag, such as `en` or `pt-BR`.
+        /// Searches find other forms of words by its rules.
         language: optional LanguageTag = "en",
     }
 }

@@ -87,9 +87,9 @@ impl Analyzer {
         folded
     }
 
-    /// Calls `take` with the place of each word and emoji. Parts between spaces are independent. In a
-    /// part of simple characters, the words are runs of letters and digits, which are found ten times
-    /// as fast as by the rules of Unicode.
+    /// Calls `take` with the place of each word and emoji. Parts between spaces are independent. In
+    /// a part of simple characters, the words are runs of letters and digits, which are found ten
+    /// times as fast as by the rules of Unicode.
     fn each_word(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         let mut start = 0;
         for part in text.split_inclusive(|c: char| c.is_ascii_whitespace()) {

@@ -53,8 +53,8 @@ impl Folder {
     }
 }
 
-/// Returns the folded form of an ASCII letter or digit, or of a Russian letter, for which it is found
-/// without a normalisation.
+/// Returns the folded form of an ASCII letter or digit, or of a Russian letter, for which it is
+/// found without a normalisation.
 fn plain_form(c: char) -> Option<char> {
     match c {
         '0'..='9' | 'a'..='z' | 'а'..='я' => Some(c),

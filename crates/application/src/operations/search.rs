@@ -45,8 +45,8 @@ pub struct SearchRequest {
 /// A position in the hits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchPosition {
-    /// The last row of the index at the first page. Later rows are ignored on all pages, so that new
-    /// hits don't move others.
+    /// The last row of the index at the first page. Later rows are ignored on all pages, so that
+    /// new hits don't move others.
     pub last_row: i64,
     /// The row of the hit.
     pub row_id: i64,

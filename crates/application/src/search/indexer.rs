@@ -3,10 +3,12 @@
 //! It reads the events after the last indexed one, then the pieces that they name, and writes the
 //! documents of these pieces in a transaction that locks the index. If the index has changed
 //! meanwhile, another node has indexed the same events, and nothing is written. So each change is
-//! indexed once in effect, by any node, and after a crash indexing continues where it was committed.
+//! indexed once in effect, by any node, and after a crash indexing continues where it was
+//! committed.
 //!
 //! A rebuild goes through all pieces by id. It follows an upgrade of the analysis, and a change on
-//! which the texts of many pieces depend, such as that of a tag. Documents whose texts are equal stay.
+//! which the texts of many pieces depend, such as that of a tag. Documents whose texts are equal
+//! stay.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

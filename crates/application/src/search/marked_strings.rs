@@ -11,8 +11,8 @@ const DEPTH_LIMIT: usize = 32;
 /// The limit on pairs of a schema and a value that are compared. References may multiply.
 const STEPS_LIMIT: usize = 10_000;
 
-/// Returns the strings within `data` that `schema` marks with `"x-search": true`, each once. The mark
-/// of an array or object applies to all strings in it.
+/// Returns the strings within `data` that `schema` marks with `"x-search": true`, each once. The
+/// mark of an array or object applies to all strings in it.
 pub(super) fn marked_strings<'d>(schema: &Value, data: &'d Value) -> Vec<&'d str> {
     let mut search = MarkedStrings { root: schema, steps: 0, found: Vec::new() };
     search.visit(schema, data, 0);

@@ -61,7 +61,8 @@ async fn a_list_takes_four_statements_or_five_in_a_variant_at_any_size(store: Te
     }
 }
 
-/// Removes statements of deliveries, mails, order keys, autosaves and searches, which run in the background.
+/// Removes statements of deliveries, mails, order keys, autosaves and searches, which run in the
+/// background.
 pub(crate) fn without_background_statements(
     mut statements: BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {

@@ -38,8 +38,8 @@ enum ColumnType {
     Bytes,
 }
 
-/// Returns all tables, each after those that it refers to. The record of migrations is left out, and
-/// search indexes, which are built from the other tables.
+/// Returns all tables, each after those that it refers to. The record of migrations is left out,
+/// and search indexes, which are built from the other tables.
 pub(super) fn all() -> &'static [Arc<Table>] {
     static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         let mut connection = Connection::open_in_memory().expect("there is memory");

@@ -46,7 +46,8 @@ pub struct Search<'q> {
     pub filters: &'q PieceFilters,
     /// The row after which documents are ignored, as they were indexed later.
     pub last_row: i64,
-    /// False to rank without the frequencies of terms in other pieces, which the caller may not see.
+    /// False to rank without the frequencies of terms in other pieces, which the caller may not
+    /// see.
     pub uses_frequencies: bool,
 }
 
@@ -84,8 +85,8 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, search: &Search<'_>) -> R
     }
 }
 
-/// Finds the pieces of some hits, in any order. Hits that no longer exist, or that the document of the
-/// piece in an earlier partition hides, are left out.
+/// Finds the pieces of some hits, in any order. Hits that no longer exist, or that the document of
+/// the piece in an earlier partition hides, are left out.
 pub async fn pieces(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

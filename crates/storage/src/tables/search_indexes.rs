@@ -1,7 +1,7 @@
 //! The state of search indexes, and their documents with the terms.
 //!
-//! An index is derived from the pieces, so backups and copies leave it out, and it is built again. A
-//! worker reads pieces after their events, and then inserts their documents in a transaction that
+//! An index is derived from the pieces, so backups and copies leave it out, and it is built again.
+//! A worker reads pieces after their events, and then inserts their documents in a transaction that
 //! locks the index.
 
 use galley_domain::event::EventType;

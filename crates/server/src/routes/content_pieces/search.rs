@@ -33,9 +33,9 @@ const QUERY_MAX: usize = 1_024;
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
 struct SearchParameters {
-    /// The query: words, `"phrases"`, `prefix*`, `-excluded`, and `title:word`, `description:word` or
-    /// `content:word`. All words must match. Any text of up to 1,024 bytes is a query; one without
-    /// words finds nothing.
+    /// The query: words, `"phrases"`, `prefix*`, `-excluded`, and `title:word`, `description:word`
+    /// or `content:word`. All words must match. Any text of up to 1,024 bytes is a query; one
+    /// without words finds nothing.
     #[param(max_length = 1024, example = "harbour \"old town\"")]
     query: Option<String>,
     /// The limit on hits in a page.
@@ -49,10 +49,10 @@ struct SearchParameters {
 /// Search content pieces
 ///
 /// Returns the pieces that match the query and all filters, the most relevant first: at most 200 on
-/// all pages. Title, description, text of the content, labels of tags, and the strings of custom data
-/// that the schema of the group marks with `"x-search": true` are searched. The index follows
-/// changes, normally within 100 ms. The header `Search-Sequence` has the `sequence` of the last event
-/// that it includes.
+/// all pages. Title, description, text of the content, labels of tags, and the strings of custom
+/// data that the schema of the group marks with `"x-search": true` are searched. The index follows
+/// changes, normally within 100 ms. The header `Search-Sequence` has the `sequence` of the last
+/// event that it includes.
 #[utoipa::path(
     get,
     path = "/content-pieces/search",

@@ -396,8 +396,8 @@ impl Service {
         self.database.read("events.list", read).await.unwrap()
     }
 
-    /// Forgets the statements so far, once the search indexes have all changes. Later statements are
-    /// those of requests, and scans.
+    /// Forgets the statements so far, once the search indexes have all changes. Later statements
+    /// are those of requests, and scans.
     pub(crate) async fn forget_statements(&self) {
         let started = std::time::Instant::now();
         let behind =
