@@ -93,6 +93,9 @@ pub async fn pieces(
     search: &Search<'_>,
     hits: &[Hit],
 ) -> Result<Vec<HitPiece>> {
+    if hits.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut params = params![workspace].to_vec();
     let rows = in_list("d.row_id", hits.iter().map(|hit| hit.row_id), &mut params);
     let hidden = search.hidden_condition(&mut params);
