@@ -92,7 +92,7 @@ async fn the_most_relevant_pieces_come_first_with_their_matches(store: TestStore
     assert_eq!(slugs(&answer), ["title", "description", "content"]);
     let hits = answer.body.as_array().unwrap();
     let scores: Vec<f64> = hits.iter().map(|hit| hit["score"].as_f64().unwrap()).collect();
-    assert_eq!(hits[0]["score"], json!(1.0));
+    assert_eq!(hits[0]["score"], json!(1));
     assert!(scores[1] < 1.0 && scores[2] < scores[1] && scores[2] > 0.0);
     let title = &hits[0]["highlights"]["title"];
     assert_eq!(*title, json!({"text": "A \u{1f6a2} ferry", "ranges": [{"start": 5, "end": 10}]}));
