@@ -1,8 +1,8 @@
 //! The state of search indexes, and their documents with the terms.
 //!
-//! An index is derived from the pieces, so backups and copies leave it out, and it is built again.
-//! A worker reads pieces after their events, and then inserts their documents in a transaction that
-//! locks the index.
+//! An index is derived from the pieces, so copies leave it out, and it is built again. A worker
+//! reads pieces after their events, and then inserts their documents in a transaction that locks
+//! the index.
 
 use galley_domain::event::EventType;
 use galley_domain::publication::ContentView;
