@@ -11,6 +11,7 @@ await run(async (browser) => {
   await create("Old harbour", "<p>Boats leave the <b>town</b> at dawn.</p>");
   await create("Ferry times", "<p>The harbour is open.</p>");
   await create("Trains", "<p>Nothing about the sea.</p>");
+  await until(async () => (await api("GET", "/content-pieces/search?query=sea")).length, 1);
   await page.reload();
   await page.getByRole("list", { name: "Pieces" }).getByText("Trains").waitFor();
 

@@ -1,6 +1,7 @@
 //! The search index of a program that is killed, and the command `galley search`.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::program::{
-    Program, client, data_dir, execute, free_port, galley, init_token, piece, run, stderr, stdout,
+    KEY, Program, client, data_dir, execute, free_port, galley, init_token, piece, run, stderr,
+    stdout,
 };
 
 const WRITERS: usize = 4;
@@ -51,15 +53,25 @@ async fn catch_up(program: &Program) {
     }
 }
 
+fn command(store: &TestStore, arguments: &[&str]) -> Command {
+    let mut command = galley(store);
+    command.env("GALLEY_KEY", KEY).env("GALLEY_INIT_TOKEN", init_token()).args(arguments);
+    command
+}
+
+fn serve(store: &TestStore, port: u16) -> Program {
+    Program::start(command(store, &["serve", "--listen", &format!("127.0.0.1:{port}")]))
+}
+
 fn run_well(store: &TestStore, arguments: &[&str]) -> String {
-    let output = run(galley(store).args(arguments));
+    let output = run(&mut command(store, arguments));
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
     stdout(&output)
 }
 
 #[on_both_engines]
 async fn pieces_are_found_by_the_command_and_after_a_restore(store: TestStore) {
-    let program = Program::serve(&store, free_port());
+    let program = serve(&store, free_port());
     let group = program.group().await;
     for (slug, content) in [("ferry", "<p>To the islands.</p>"), ("train", "<p>A \"fast\" one</p>")]
     {
@@ -80,7 +92,7 @@ async fn pieces_are_found_by_the_command_and_after_a_restore(store: TestStore) {
     let rebuilt = run_well(&store, &["search", "rebuild"]);
     assert!(rebuilt.contains("2 pieces indexed"), "{rebuilt}");
     assert_eq!(hits(&program, "ferry").await.len(), 1);
-    let other = run(galley(&store).args(["search", "--variant", "de", "fast"]));
+    let other = run(&mut command(&store, &["search", "--variant", "de", "fast"]));
     assert!(!other.status.success() && stderr(&other).contains("variant"), "{}", stderr(&other));
     // A backup of PostgreSQL has no index. It is built again.
     let backup = store.directory().join("a.backup");
@@ -89,9 +101,7 @@ async fn pieces_are_found_by_the_command_and_after_a_restore(store: TestStore) {
     drop(program);
     let restored = TestStore::sqlite();
     run_well(&restored, &["restore", path]);
-    let key = |store: &TestStore| data_dir(store).join("galley.key");
-    std::fs::copy(key(&store), key(&restored)).unwrap();
-    let program = Program::serve(&restored, free_port());
+    let program = serve(&restored, free_port());
     catch_up(&program).await;
     assert_eq!(hits(&program, "islands").await.len(), 1);
 }
@@ -194,7 +204,7 @@ async fn check(program: &Program, words: &BTreeMap<String, Option<String>>) {
 async fn after_kills_the_index_is_that_of_the_pieces(store: TestStore) {
     let (kills, pieces): (u64, usize) = size((3, 20), (10, 30), (100, 40));
     let port = free_port();
-    let mut program = Program::serve(&store, port);
+    let mut program = serve(&store, port);
     let (group, work) = (program.group().await, Arc::new(Work::default()));
     let writers: Vec<_> = (0..WRITERS)
         .map(|number| {
@@ -211,7 +221,7 @@ async fn after_kills_the_index_is_that_of_the_pieces(store: TestStore) {
         }
         tokio::time::sleep(Duration::from_millis(round * 7 % 40)).await;
         program.kill();
-        program = Program::serve(&store, port);
+        program = serve(&store, port);
     }
     work.stop.store(true, Ordering::Relaxed);
     let mut words = BTreeMap::new();
