@@ -60,8 +60,10 @@ const PIECES_LIMIT: i64 = 64;
 /// The limit on bytes of pieces that are read at once. A single piece may be larger.
 const READ_SIZE: usize = 4 << 20;
 
-/// The limit on steps in a workspace before other workspaces are served.
+/// The limit on steps in a workspace before other workspaces are served. Every fourth step goes on
+/// with a rebuild, which would otherwise wait while there are always new events.
 const STEPS_LIMIT: usize = 16;
+const STEPS_PER_REBUILD: usize = 4;
 
 /// Starts the worker, on a thread of its own, as the analysis takes CPU time. The returned receiver
 /// resolves when the service has stopped.
@@ -134,7 +136,7 @@ pub async fn rebuild(
         let Some(index) = running else { return Ok(rebuilt) };
         rebuilt = index.rebuilt;
         progress(rebuilt);
-        indexer.step(workspace).await?;
+        indexer.step(workspace, true).await?;
     }
 }
 
@@ -154,7 +156,7 @@ struct Item {
     progress: Progress,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Progress {
     /// The event, and its time.
     Event(i64, Timestamp),
@@ -227,17 +229,18 @@ impl Indexer {
 
     /// Indexes a part of a workspace. Returns true if there may be more.
     async fn index(&self, workspace: WorkspaceId) -> Result<bool, Error> {
-        for _ in 0..STEPS_LIMIT {
-            if !self.step(workspace).await? {
+        for number in 1..=STEPS_LIMIT {
+            if !self.step(workspace, number % STEPS_PER_REBUILD == 0).await? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Indexes a batch. Returns true if there may be more.
-    async fn step(&self, workspace: WorkspaceId) -> Result<bool, Error> {
-        let plan = async move |tx: &Tx<'_>| plan(tx, workspace).await;
+    /// Indexes a batch, of a rebuild if `rebuilds` is set and there is one. Returns true if there
+    /// may be more.
+    async fn step(&self, workspace: WorkspaceId, rebuilds: bool) -> Result<bool, Error> {
+        let plan = async move |tx: &Tx<'_>| plan(tx, workspace, rebuilds).await;
         let database = self.database.clone();
         let planned = async move { database.read_long("search.plan", plan).await };
         let Some(mut batch) = self.run(planned).await? else {
@@ -277,12 +280,12 @@ impl Indexer {
         }
     }
 
-    /// Creates an index, or begins the rebuild of one from another version of the analysis.
+    /// Creates an index, or begins the rebuild of one from an older version of the analysis.
     async fn prepare(&self, workspace: WorkspaceId) -> Result<bool, Error> {
         let write = async move |tx: &WriteTx<'_>| {
             match search_indexes::find_for_update(tx, workspace).await? {
                 None => search_indexes::insert(tx, workspace, ANALYSIS).await?,
-                Some(mut index) if index.analysis != ANALYSIS => {
+                Some(mut index) if index.analysis < ANALYSIS => {
                     index.analysis = ANALYSIS;
                     index.request_rebuild();
                     search_indexes::update(tx, workspace, &index).await?;
@@ -305,34 +308,46 @@ impl Indexer {
 }
 
 impl Batch {
+    /// Returns the number of a partition, unless it is new.
+    fn number_of(&self, partition: Partition) -> Option<i64> {
+        let found = self.partitions.iter().find(|(known, _)| *known == partition);
+        found.map(|(_, number)| *number)
+    }
+
+    /// Adds a partition with the next number, unless it is known. Returns its number.
+    fn add_partition(&mut self, partition: Partition) -> i64 {
+        self.number_of(partition).unwrap_or_else(|| {
+            let numbers = self.partitions.iter().map(|(_, number)| number + 1);
+            let number = numbers.max().unwrap_or_default();
+            self.partitions.push((partition, number));
+            number
+        })
+    }
+
     /// Analyses the texts of all documents that are not indexed yet.
     fn analyze(&mut self, database: &Database) {
-        for document in self.items.iter_mut().flat_map(|item| &mut item.documents) {
+        let mut items = std::mem::take(&mut self.items);
+        for document in items.iter_mut().flat_map(|item| &mut item.documents) {
             let Some((texts, language)) = document.texts.take() else { continue };
-            let number = number_of(&mut self.partitions, document.partition);
+            let number = self.add_partition(document.partition);
             let analyzed = Document::new(analyzer(), language, &texts.as_texts());
             let prefix = self.index.prefix(number);
             let engine = database.full_text_engine();
             document.terms = Some(DocumentTerms::new(engine, &analyzed, &prefix));
         }
+        self.items = items;
     }
-}
-
-/// Returns the number of a partition. A new one gets the next number.
-fn number_of(partitions: &mut Vec<(Partition, i64)>, partition: Partition) -> i64 {
-    if let Some((_, number)) = partitions.iter().find(|(known, _)| *known == partition) {
-        return *number;
-    }
-    let number = partitions.iter().map(|(_, number)| number + 1).max().unwrap_or_default();
-    partitions.push((partition, number));
-    number
 }
 
 /// Returns the next batch. `None` if the index doesn't exist, or has another version.
-async fn plan(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Batch>, Error> {
+async fn plan(tx: &Tx<'_>, workspace: WorkspaceId, rebuilds: bool) -> Result<Option<Batch>, Error> {
     let index = search_indexes::find(tx, workspace).await?;
     let Some(index) = index.filter(|index| index.analysis == ANALYSIS) else { return Ok(None) };
-    let changes = search_indexes::changes(tx, workspace, index.sequence, CHANGES_LIMIT).await?;
+    let changes = if rebuilds && index.rebuild_after.is_some() {
+        Vec::new()
+    } else {
+        search_indexes::changes(tx, workspace, index.sequence, CHANGES_LIMIT).await?
+    };
     let mut batch = Batch {
         partitions: search_indexes::partitions(tx, workspace).await?,
         items: Vec::new(),
@@ -421,10 +436,10 @@ async fn read_pieces(
     for (piece, progress) in pieces.into_iter().take(count) {
         let mut documents = by_piece.remove(&piece).unwrap_or_default();
         for document in &mut documents {
-            let partition = batch.partitions.iter().find(|(known, _)| *known == document.partition);
+            let number = batch.number_of(document.partition);
             let is_indexed = |indexed: &IndexedDocument| {
                 indexed.piece == piece
-                    && Some(indexed.partition) == partition.map(|(_, number)| *number)
+                    && Some(indexed.partition) == number
                     && indexed.hash == document.hash
             };
             if batch.documents.iter().any(is_indexed) {
@@ -527,7 +542,13 @@ impl<'t, 'a> PieceReader<'t, 'a> {
         let name = language.map_or("", galley_search::Language::tag);
         let analysis = format!("{ANALYSIS} {} {name}", self.revision);
         for (piece, tree) in pieces {
-            let mut texts = PieceTexts::new(&piece, tree.as_deref())?;
+            let texts = PieceTexts::new(&piece, tree.as_deref());
+            // A damaged piece must not keep the others from being indexed.
+            let mut texts = texts.or_else(|error| {
+                let (workspace, piece_id) = (self.workspace, piece.id);
+                tracing::error!(%error, %workspace, piece = %piece_id, "a piece is indexed without content");
+                PieceTexts::new(&piece, None)
+            })?;
             let own = tags.iter().filter(|tag| piece.fields.tags.contains(&tag.id));
             texts.add_tags(own.map(|tag| tag.label.as_str()));
             if let Some(data) = &piece.fields.custom_data
@@ -608,23 +629,18 @@ async fn write_item(
     item: &Item,
     index: &mut SearchIndex,
 ) -> Result<(), Error> {
-    let number = |partition: Partition| {
-        let found = batch.partitions.iter().find(|(known, _)| *known == partition);
-        found.map(|(_, number)| *number)
-    };
     let kept: Vec<i64> = item
         .documents
         .iter()
         .filter(|document| document.terms.is_none())
-        .filter_map(|document| number(document.partition))
+        .filter_map(|document| batch.number_of(document.partition))
         .collect();
     let old = batch.documents.iter().filter(|old| old.piece == item.piece);
     let removed: Vec<_> = old.filter(|old| !kept.contains(&old.partition)).cloned().collect();
     search_indexes::delete_documents(tx, workspace, &removed).await?;
     for document in &item.documents {
-        let (Some(terms), Some(partition)) = (&document.terms, number(document.partition)) else {
-            continue;
-        };
+        let number = batch.number_of(document.partition);
+        let (Some(terms), Some(partition)) = (&document.terms, number) else { continue };
         index.last_row += 1;
         let indexed = IndexedDocument {
             piece: item.piece,

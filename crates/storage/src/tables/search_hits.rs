@@ -116,8 +116,16 @@ impl Search<'_> {
         tx.query(&sql, &params, |row| Ok(read_row!(row, 0 => Hit { row_id, score }))).await
     }
 
-    fn is_filtered(&self) -> bool {
-        *self.filters != PieceFilters::default()
+    /// Returns the condition that the piece of a row matches the filters.
+    fn filter_condition<'v>(&'v self, row_id: &str, params: &mut Vec<Value<'v>>) -> String {
+        if *self.filters == PieceFilters::default() {
+            return String::new();
+        }
+        let matches = self.filters.matches(self.view, "d.content_piece_id", params);
+        format!(
+            " AND EXISTS (SELECT 1 FROM search_documents d
+                WHERE d.workspace_id = ?1 AND d.row_id = {row_id}{matches})"
+        )
     }
 
     /// Returns the condition on a document `d`: no earlier partition has its piece.
@@ -141,15 +149,7 @@ impl Search<'_> {
 
     fn to_fts5_sql(&self, workspace: WorkspaceId, limit: i64) -> (String, Vec<Value<'_>>) {
         let mut params = vec![workspace.into(), self.to_fts5().into(), self.last_row.into()];
-        let filter = if self.is_filtered() {
-            let matches = self.filters.matches(self.view, "d.content_piece_id", &mut params);
-            format!(
-                " AND EXISTS (SELECT 1 FROM search_documents d
-                    WHERE d.workspace_id = ?1 AND d.row_id = search_terms.rowid{matches})"
-            )
-        } else {
-            String::new()
-        };
+        let filter = self.filter_condition("search_terms.rowid", &mut params);
         // FTS5 computes the rank of the rows that the limit leaves.
         let ranked = format!(
             "SELECT c.row_id, c.score FROM (
@@ -214,15 +214,7 @@ impl Search<'_> {
         let ranking = join(&|one| one.query.to_ranking_tsquery(&one.prefix));
         let mut params: Vec<Value<'_>> =
             vec![workspace.into(), query.into(), self.last_row.into(), ranking.into()];
-        let filter = if self.is_filtered() {
-            let matches = self.filters.matches(self.view, "d.content_piece_id", &mut params);
-            format!(
-                " AND EXISTS (SELECT 1 FROM search_documents d
-                    WHERE d.workspace_id = ?1 AND d.row_id = w.row_id{matches})"
-            )
-        } else {
-            String::new()
-        };
+        let filter = self.filter_condition("w.row_id", &mut params);
         let split = self.split_rows(&mut params);
         // Without the offset, PostgreSQL would read the newest documents until enough match.
         let ranked = format!(

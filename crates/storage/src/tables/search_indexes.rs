@@ -97,7 +97,7 @@ pub struct Behind {
 }
 
 /// Lists workspaces whose index is behind, by id, after one if given. The index of an older version
-/// of the analysis counts as behind.
+/// of the analysis counts as behind. That of a newer version is left to newer programs.
 pub async fn behind(
     tx: &Tx<'_>,
     analysis: i64,
@@ -108,8 +108,9 @@ pub async fn behind(
     let sql = format!(
         "SELECT s.workspace_id, COALESCE({last} - i.sequence, 0) FROM workspace_sequences s
          LEFT JOIN search_indexes i ON i.workspace_id = s.workspace_id
-         WHERE s.workspace_id > ?1 AND (i.workspace_id IS NULL OR i.rebuild_after IS NOT NULL
-            OR i.analysis <> ?2 OR i.sequence < {last})
+         WHERE s.workspace_id > ?1 AND COALESCE(i.analysis, 0) <= ?2
+            AND (i.workspace_id IS NULL OR i.rebuild_after IS NOT NULL OR i.analysis < ?2
+                OR i.sequence < {last})
          ORDER BY s.workspace_id LIMIT ?3"
     );
     let after = after.map_or_else(String::new, |workspace| workspace.to_string());

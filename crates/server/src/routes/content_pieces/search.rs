@@ -84,7 +84,7 @@ pub(crate) async fn handle(
     let size = page.hits.iter().map(|hit| viewed_size(&hit.piece)).sum();
     let reservation = large_response::reserve(&app, actor.workspace, size)?;
     let highlight = move || {
-        let highlights = page.hits.iter().map(|hit| page.highlights(hit));
+        let highlights = page.hits.iter().map(|hit| page.highlights(hit).map(highlights_body));
         let highlights = highlights.collect::<Result<Vec<_>, Error>>()?;
         let scores: Vec<f64> = page.hits.iter().map(|hit| hit.score).collect();
         let pieces = std::mem::take(&mut page.hits).into_iter().map(|hit| hit.piece);
@@ -100,7 +100,7 @@ pub(crate) async fn handle(
             out.write_all(if index == 0 { b"{\"piece\":" } else { b",{\"piece\":" })?;
             piece.write_json(&page.referenced, out)?;
             write!(out, ",\"score\":{score},\"highlights\":")?;
-            serde_json::to_writer(&mut *out, &highlights_body(highlights))?;
+            serde_json::to_writer(&mut *out, highlights)?;
             out.write_all(b"}")?;
         }
         out.write_all(b"]")
@@ -147,21 +147,18 @@ fn cursor_text(position: SearchPosition) -> String {
     pagination::encode_cursor(&parts)
 }
 
-fn highlights_body(highlights: &Highlights) -> HighlightsBody {
+fn highlights_body(highlights: Highlights) -> HighlightsBody {
     HighlightsBody {
-        title: highlights.title.as_ref().map(highlight_body),
-        description: highlights.description.as_ref().map(highlight_body),
-        content: highlights.content.iter().map(highlight_body).collect(),
+        title: highlights.title.map(highlight_body),
+        description: highlights.description.map(highlight_body),
+        content: highlights.content.into_iter().map(highlight_body).collect(),
     }
 }
 
-fn highlight_body(highlight: &Highlight) -> HighlightBody {
-    let ranges = highlight.utf16_ranges();
+fn highlight_body(highlight: Highlight) -> HighlightBody {
+    let ranges = highlight.utf16_ranges().into_iter();
     HighlightBody {
-        text: highlight.text.clone(),
-        ranges: ranges
-            .into_iter()
-            .map(|range| RangeBody { start: range.start, end: range.end })
-            .collect(),
+        ranges: ranges.map(|range| RangeBody { start: range.start, end: range.end }).collect(),
+        text: highlight.text,
     }
 }
