@@ -24,6 +24,11 @@ impl SetupClient {
         Ok(serde_json::from_slice(&self.send("GET", path, None)?.1)?)
     }
 
+    /// Returns the text of a successful response.
+    pub(crate) fn get_text(&mut self, path: &str) -> anyhow::Result<String> {
+        Ok(String::from_utf8(self.send("GET", path, None)?.1)?)
+    }
+
     /// Returns the JSON of a successful response.
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
         Ok(serde_json::from_slice(&self.send("POST", path, Some(body))?.1)?)

@@ -6,6 +6,7 @@
 //! - [`plan`] defines the sections, and the yardstick of each.
 //! - [`operations`] defines the requests.
 //! - [`assets`] measures files and renditions.
+//! - [`searches`] measures searches and the index of them.
 //! - [`rows`] measures in turns.
 //! - [`load`] drives a server with wrk.
 //! - [`server`] starts a server on a core of its own and reads its resource usage.
@@ -25,6 +26,7 @@ mod load;
 mod operations;
 mod plan;
 mod rows;
+mod searches;
 mod server;
 mod store;
 mod table;

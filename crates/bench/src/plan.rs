@@ -1,7 +1,7 @@
 //! The sections of the benchmark, and the yardstick of each.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::assets;
 use crate::load;
 use crate::operations::Operations;
 use crate::rows::{self, Comparison, Effort, HEADS};
+use crate::searches::{Searches, Texts};
 use crate::server::{LOAD_CORE, PinnedServer, SERVER_CORE};
 use crate::store::BenchStore;
 use crate::table::{self, median};
@@ -49,6 +50,12 @@ pub(crate) struct Plan {
     /// An empty PostgreSQL database for the measurements on PostgreSQL.
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
+    /// The number of pieces that are searched.
+    #[arg(long, default_value_t = 100_000)]
+    searched: usize,
+    /// A folder with Markdown files, whose sentences are searched.
+    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"))]
+    texts: PathBuf,
     /// Run only these sections.
     sections: Vec<Section>,
 }
@@ -74,6 +81,8 @@ enum Section {
     Postgres,
     /// Files of assets, and renditions.
     Assets,
+    /// Searches, and the index.
+    Search,
     /// The console in a browser.
     Console,
 }
@@ -95,6 +104,7 @@ impl Plan {
             Section::Sizes,
             Section::Postgres,
             Section::Assets,
+            Section::Search,
             Section::Console,
         ];
         for section in all {
@@ -111,6 +121,7 @@ impl Plan {
                 Section::Sizes => self.sizes()?,
                 Section::Postgres => self.postgres()?,
                 Section::Assets => self.assets()?,
+                Section::Search => self.search()?,
                 Section::Console => self.console()?,
             }
         }
@@ -450,6 +461,48 @@ impl Plan {
             self.rows(vec![assets::beside_nginx(&galley, &store)?], "nginx", &galley, &nginx)?;
         }
         assets::renditions(&self.work(), &galley, &store, self.rounds)
+    }
+
+    /// Measures searches, a rebuild of the index, and writes of pieces, on both engines.
+    fn search(&self) -> anyhow::Result<()> {
+        let (pieces, texts) = (self.searched, Texts::read(&self.texts)?);
+        let store = BenchStore::with_pieces(
+            self.stores.join(format!("{pieces}-texts")),
+            &self.galley,
+            pieces,
+            |number, ids| texts.body(number, &ids.group),
+        )?;
+        let searches = Searches { store: &store, texts: &texts, pieces };
+        let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let metrics_setting = ("GALLEY_METRICS_ADDR", metrics.to_string());
+        {
+            let galley = store.serve(&self.galley, &[])?;
+            let waited = searches.wait_for_index(&galley)?;
+            println!("The index was complete after {:.0} s.\n", waited.as_secs_f64());
+            searches.print_size()?;
+            searches.measure(&galley, Some(&store.file()), 1.0)?;
+        }
+        if let Some(url) = &self.postgres {
+            self.copy_to_postgres(&store, url)?;
+            let key = fs::read_to_string(store.folder.join("galley.key"))?;
+            let settings = [
+                ("GALLEY_DATABASE_URL", url.clone()),
+                ("GALLEY_KEY", key.trim().to_owned()),
+                metrics_setting.clone(),
+            ];
+            let galley = store.serve(&self.galley, &settings)?;
+            let waited = searches.wait_for_index(&galley)?;
+            println!("PostgreSQL: the index was complete after {:.0} s.\n", waited.as_secs_f64());
+            searches.measure(&galley, None, 2.0)?;
+            searches.rebuild(&self.galley, &galley, &settings)?;
+            searches.create(&galley, metrics, Some(500.0), self.seconds * 4)?;
+        }
+        let copy = store.copy_to(&self.work())?;
+        let searches = Searches { store: &copy, ..searches };
+        let galley = copy.serve(&self.galley, &[metrics_setting])?;
+        searches.rebuild(&self.galley, &galley, &[])?;
+        searches.create(&galley, metrics, Some(500.0), self.seconds * 4)?;
+        searches.create(&galley, metrics, None, self.seconds * 2)
     }
 
     /// Runs the measurements of a script in a browser, beside plain pages with the same content.

@@ -44,13 +44,26 @@ pub(crate) struct StoreIds {
 impl BenchStore {
     /// Returns the store with that many pieces in `folder`. `program` creates it unless it exists.
     pub(crate) fn of(folder: &Path, program: &Path, pieces: usize) -> anyhow::Result<Self> {
+        let body =
+            |number: usize, ids: &StoreIds| piece(number, &ids.group, &ids.tags, &ids.member);
+        Self::with_pieces(folder.join(format!("{pieces}-pieces")), program, pieces, body)
+    }
+
+    /// Returns the store in `folder`. `program` creates it with the pieces of `body` unless it
+    /// exists.
+    pub(crate) fn with_pieces(
+        folder: PathBuf,
+        program: &Path,
+        pieces: usize,
+        body: impl Fn(usize, &StoreIds) -> Value + Sync,
+    ) -> anyhow::Result<Self> {
         let token = AccessToken::from_random([7; 32]).reveal().to_owned();
-        let store = Self { folder: folder.join(format!("{pieces}-pieces")), token };
+        let store = Self { folder, token };
         let whole = store.folder.join("whole");
         if !whole.exists() {
             let _ = fs::remove_dir_all(&store.folder);
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&store.folder)?;
-            store.fill(program, pieces)?;
+            store.fill(program, pieces, body)?;
             fs::write(whole, "")?;
         }
         Ok(store)
@@ -101,7 +114,12 @@ impl BenchStore {
         PinnedServer::start(first, arguments, &environment)
     }
 
-    fn fill(&self, program: &Path, pieces: usize) -> anyhow::Result<()> {
+    fn fill(
+        &self,
+        program: &Path,
+        pieces: usize,
+        body: impl Fn(usize, &StoreIds) -> Value + Sync,
+    ) -> anyhow::Result<()> {
         let server = self.serve(program, &[])?;
         let mut client = SetupClient::connect(server.address, &self.token)?;
         let id = |made: Value| {
@@ -114,6 +132,7 @@ impl BenchStore {
         }
         let members = client.get("/workspace-memberships/list-members")?;
         let member = members[0]["id"].as_str().context("a member")?.to_owned();
+        let ids = StoreIds { group, tags, member, pieces: Vec::new() };
         let next = AtomicUsize::new(0);
         let (started, shows_progress) = (Instant::now(), stderr().is_terminal());
         let work = || {
@@ -123,9 +142,8 @@ impl BenchStore {
                 if first >= pieces {
                     return Ok::<_, anyhow::Error>(());
                 }
-                let batch: Vec<_> = (first..pieces.min(first + BATCH))
-                    .map(|number| piece(number, &group, &tags, &member))
-                    .collect();
+                let batch: Vec<_> =
+                    (first..pieces.min(first + BATCH)).map(|number| body(number, &ids)).collect();
                 client.post("/content-pieces/batch", &json!({"pieces": batch}))?;
                 if shows_progress {
                     let seconds = started.elapsed().as_secs();
