@@ -52,31 +52,36 @@ impl Analyzer {
     /// Calls `take` with each term of a text. Words are reduced to the stems of `language`. A text
     /// gives the same terms wherever it is a part of a longer one, except for languages without
     /// spaces.
-    pub fn analyze(&self, text: &str, language: Option<Language>, take: impl FnMut(Term<'_>)) {
-        self.analyze_some(text, language, |_| true, take);
+    pub fn analyze(&self, text: &str, language: Option<Language>, mut take: impl FnMut(Term<'_>)) {
+        self.analyze_some(text, language, |_| true, |term| term.into_iter().for_each(&mut take));
     }
 
-    /// Like [`Analyzer::analyze`], but leaves a folded word as it is unless `has_stem` returns true
-    /// for it.
+    /// Like [`Analyzer::analyze`], but calls `take` with `None` for a word that `is_wanted` rejects.
     pub(crate) fn analyze_some(
         &self,
         text: &str,
         language: Option<Language>,
-        has_stem: impl Fn(&str) -> bool,
-        mut take: impl FnMut(Term<'_>),
+        is_wanted: impl Fn(&str) -> bool,
+        mut take: impl FnMut(Option<Term<'_>>),
     ) {
         let stemmer = language.and_then(Language::algorithm).map(Stemmer::create);
         let mut folded = String::new();
         self.each_word(text, |range| {
-            self.folder.fold(&text[range.clone()], &mut folded);
+            let word = &text[range.clone()];
+            if word.is_empty() {
+                return;
+            }
+            if !is_wanted(word) {
+                return take(None);
+            }
+            self.folder.fold(word, &mut folded);
             if folded.is_empty() {
                 return;
             }
             let range = (range.start, range.end);
-            let stemmer = stemmer.as_ref().filter(|_| has_stem(&folded));
-            let stem = stemmer.map(|stemmer| stemmer.stem(&folded));
+            let stem = stemmer.as_ref().map(|stemmer| stemmer.stem(&folded));
             let stem = stem.as_deref().filter(|stem| !stem.is_empty());
-            take(Term { text: stem.unwrap_or(&folded), range });
+            take(Some(Term { text: stem.unwrap_or(&folded), range }));
         });
     }
 
@@ -87,26 +92,24 @@ impl Analyzer {
         folded
     }
 
-    /// Calls `take` with the place of each word and emoji. Parts between spaces are independent. In
+    /// Calls `take` with the place of each word and emoji, and with empty places. Parts between spaces are independent. In
     /// a part of simple characters, the words are runs of letters and digits, which are found ten
     /// times as fast as by the rules of Unicode.
     fn each_word(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         let mut start = 0;
-        for part in text.split_inclusive(|c: char| c.is_ascii_whitespace()) {
-            let end = start + part.len();
-            if part.is_ascii() || part.chars().all(|c| is_simple_letter(c) || is_simple_sign(c)) {
-                for word in part.split(|c: char| !is_simple_letter(c)) {
-                    if !word.is_empty() {
-                        let from = start + (word.as_ptr() as usize - part.as_ptr() as usize);
-                        take(from..from + word.len());
-                    }
-                }
+        for bytes in text.as_bytes().split_inclusive(u8::is_ascii_whitespace) {
+            let part = &text[start..start + bytes.len()];
+            let mut take = |range: Range<usize>| take(start + range.start..start + range.end);
+            if part.is_ascii() {
+                let words = bytes.split(|byte| !byte.is_ascii_alphanumeric());
+                words.for_each(|word| take(place(bytes, word)));
+            } else if part.chars().all(|c| is_simple_letter(c) || is_simple_sign(c)) {
+                let words = part.split(|c: char| !is_simple_letter(c));
+                words.for_each(|word| take(place(bytes, word.as_bytes())));
             } else {
-                self.each_word_of_unicode(part, |range| {
-                    take(start + range.start..start + range.end);
-                });
+                self.each_word_of_unicode(part, take);
             }
-            start = end;
+            start += bytes.len();
         }
     }
 
@@ -117,8 +120,7 @@ impl Analyzer {
             if kind.is_word_like() {
                 // Unicode keeps words with dots, apostrophes and underscores together.
                 for word in segment.split(is_separator).filter(|word| !word.is_empty()) {
-                    let from = start + (word.as_ptr() as usize - segment.as_ptr() as usize);
-                    take(from..from + word.len());
+                    take(place(text.as_bytes(), word.as_bytes()));
                 }
             } else if segment.chars().any(|c| self.is_symbol(c)) {
                 take(start..end);
@@ -131,6 +133,12 @@ impl Analyzer {
     fn is_symbol(&self, c: char) -> bool {
         !c.is_ascii() && self.pictographs.contains(c) || matches!(c, '\u{1f1e6}'..='\u{1f1ff}')
     }
+}
+
+/// Returns the place of a part of a text.
+fn place(text: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
 }
 
 /// Returns true for digits, and letters of alphabets that have no rules of their own.
@@ -246,12 +254,14 @@ mod tests {
                 text.push(signs[place]);
             }
             let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
-            analyzer.each_word(&text, |range| fast.push(range));
+            analyzer
+                .each_word(&text, |range| fast.extend(Some(range).filter(|one| !one.is_empty())));
             analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
             assert_eq!(fast, by_rules, "{text:?}");
             let text = format!("\u{e20}{text} \u{e20}");
             let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
-            analyzer.each_word(&text, |range| fast.push(range));
+            analyzer
+                .each_word(&text, |range| fast.extend(Some(range).filter(|one| !one.is_empty())));
             analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
             assert_eq!(fast, by_rules, "{text:?}");
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::analyzer::Analyzer;
+use crate::fold::plain_first_letter;
 use crate::language::Language;
 use crate::query::{Clause, Field, Query};
 
@@ -110,14 +111,15 @@ impl<'a> Highlighter<'a> {
         // The last terms, as far as a phrase may need them.
         let mut recent: Vec<(String, (usize, usize))> = Vec::with_capacity(longest + 1);
         let mut spare: Option<String> = None;
-        // Most words can match no clause, and need no stem.
-        let keeps_letters = self.language.is_some_and(Language::keeps_first_letters);
+        // Most words can match no clause, and are skipped by their first letter.
+        let keeps_letters = self.language.is_none_or(Language::keeps_first_letters);
         let terms = clauses.iter().flat_map(|(_, clause)| clause.matched.terms());
         let firsts: Vec<char> = terms.filter_map(|term| term.chars().next()).collect();
         let can_match = |word: &str| {
-            !keeps_letters || word.chars().next().is_some_and(|first| firsts.contains(&first))
+            !keeps_letters || plain_first_letter(word).is_none_or(|first| firsts.contains(&first))
         };
         self.analyzer.analyze_some(text, self.language, can_match, |term| {
+            let Some(term) = term else { return recent.clear() };
             if recent.len() == longest {
                 let (mut oldest, _) = recent.remove(0);
                 oldest.clear();

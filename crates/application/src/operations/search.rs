@@ -103,7 +103,9 @@ impl SearchPage {
     /// Returns the parts of a hit that match. Large contents take long.
     pub fn highlights(&self, found: &FoundPiece) -> Result<Highlights, Error> {
         let (piece, tree) = &found.piece;
-        let texts = PieceTexts::new(piece, tree.as_deref())?;
+        // The indexer reports a damaged content.
+        let texts =
+            PieceTexts::new(piece, tree.as_deref()).or_else(|_| PieceTexts::new(piece, None))?;
         let own = (&self.queries.own, self.queries.language);
         let (query, language) = match &self.queries.of_variant {
             Some((query, language)) if found.is_of_variant => (query, *language),

@@ -4,6 +4,9 @@ mod matches;
 
 use std::time::{Duration, Instant};
 
+use galley_domain::ContentPieceId;
+use galley_storage::search_indexes::SearchIndex;
+use galley_storage::{Tx, WriteTx, content_pieces, search_indexes};
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -359,17 +362,80 @@ async fn an_index_that_has_missed_events_is_rebuilt(store: TestStore) {
     assert_eq!(found(&service, "ferry", "").await.len(), 2);
     // As after a restored backup, with rows of pieces that are not there any more.
     let workspace = service.home.made.workspace;
-    let damage = async move |tx: &galley_storage::WriteTx<'_>| {
-        let Some(mut index) =
-            galley_storage::search_indexes::find_for_update(tx, workspace).await?
-        else {
-            panic!("there is an index")
-        };
+    let damage = async move |tx: &WriteTx<'_>| {
+        let mut index = search_indexes::find_for_update(tx, workspace).await?.unwrap();
         index.sequence -= 2;
         index.analysis = 0;
-        galley_storage::search_indexes::update(tx, workspace, &index).await
+        search_indexes::update(tx, workspace, &index).await
     };
-    service.database.write::<_, galley_storage::Error, _>("damage", damage).await.unwrap();
+    write(&service, damage).await;
     service.delete(&format!("/content-pieces?id={id}&permanent=true")).await;
     finds_in_time(&service, "ferry", "", &["b"]).await;
+}
+
+/// Writes to the database without the service.
+async fn write(service: &Service, work: impl AsyncFn(&WriteTx<'_>) -> galley_storage::Result<()>) {
+    service.database.write::<_, galley_storage::Error, _>("test", work).await.unwrap();
+}
+
+async fn index_of_home(service: &Service) -> SearchIndex {
+    let workspace = service.home.made.workspace;
+    let read = async move |tx: &Tx<'_>| search_indexes::find(tx, workspace).await;
+    service.database.read::<_, galley_storage::Error, _>("test", read).await.unwrap().unwrap()
+}
+
+#[on_both_engines]
+async fn an_index_of_a_newer_version_is_searched_and_left_as_it_is(store: TestStore) {
+    let service = Service::start(store).await;
+    create(&service, "a", json!({"title": "Ferry"})).await;
+    assert_eq!(found(&service, "ferry", "").await, ["a"]);
+    let workspace = service.home.made.workspace;
+    // As a newer node does beside this one.
+    let upgrade = async move |tx: &WriteTx<'_>| {
+        let mut index = search_indexes::find_for_update(tx, workspace).await?.unwrap();
+        index.analysis += 1;
+        search_indexes::update(tx, workspace, &index).await
+    };
+    write(&service, upgrade).await;
+    let before = index_of_home(&service).await;
+    create(&service, "b", json!({"title": "Ferry"})).await;
+    let rebuilt = service.put("/workspace", &json!({"language": "en"})).await;
+    assert_eq!(rebuilt.status, 200, "{rebuilt:?}");
+    // The worker has seen the change once it has indexed a later one of another workspace.
+    let other = service.other_workspace().await;
+    let group = json!({"name": "Other", "ancestor": null});
+    let group = service.send_as(&other.token, Method::POST, "/content-groups", Some(&group)).await;
+    let id = group.body["id"].as_str().unwrap();
+    let piece = with_fields(piece_in(id, "c"), &json!({"title": "Ferry"}));
+    service.send_as(&other.token, Method::POST, "/content-pieces", Some(&piece)).await;
+    let started = Instant::now();
+    loop {
+        let hits = service.send_as(&other.token, Method::GET, &path("ferry", ""), None).await;
+        if slugs(&hits) == ["c"] {
+            break;
+        }
+        assert!(started.elapsed() < TIMEOUT, "the other workspace is not indexed");
+    }
+    assert_eq!(index_of_home(&service).await, before);
+    assert_eq!(slugs(&service.get(&path("ferry", "")).await), ["a"]);
+}
+
+#[on_both_engines]
+async fn a_piece_with_a_damaged_content_is_found_by_its_other_texts(store: TestStore) {
+    let service = Service::start(store).await;
+    let fields = json!({"title": "Ferry", "content": "<p>Islands</p>"});
+    let id: ContentPieceId = create(&service, "damaged", fields.clone()).await.parse().unwrap();
+    create(&service, "whole", fields).await;
+    let workspace = service.home.made.workspace;
+    let damage = async move |tx: &WriteTx<'_>| {
+        content_pieces::update_content(tx, workspace, id, None, "{\"type\":\"doc\",").await
+    };
+    write(&service, damage).await;
+    let title = json!({"id": id.to_string(), "title": "Ferries ferry"});
+    assert_eq!(service.put("/content-pieces", &title).await.status, 200);
+    create(&service, "later", json!({"title": "Islands"})).await;
+    assert_eq!(found(&service, "ferries", "").await, ["damaged"]);
+    assert_eq!(found(&service, "islands", "").await, ["later", "whole"]);
+    let hits = search(&service, "ferries", "").await.body;
+    assert_eq!(hits[0]["highlights"]["title"]["ranges"], json!([{"start": 0, "end": 7}]));
 }
