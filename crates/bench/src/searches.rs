@@ -284,7 +284,8 @@ impl Searches<'_> {
         let mut client = SetupClient::connect(galley.address, &self.store.token)?;
         let (mut times, mut hits) = (Vec::new(), 0);
         for word in words {
-            let query: String = word.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            let query: Vec<String> = word.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            let query = query.concat();
             let started = Instant::now();
             let found =
                 client.get(&format!("/content-pieces/search?query={query}&fields=title"))?;

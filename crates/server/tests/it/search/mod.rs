@@ -374,7 +374,10 @@ async fn an_index_that_has_missed_events_is_rebuilt(store: TestStore) {
 }
 
 /// Writes to the database without the service.
-async fn write(service: &Service, work: impl AsyncFn(&WriteTx<'_>) -> galley_storage::Result<()>) {
+async fn write<F>(service: &Service, work: F)
+where
+    F: AsyncFn(&WriteTx<'_>) -> galley_storage::Result<()> + Send + Sync + 'static,
+{
     service.database.write::<_, galley_storage::Error, _>("test", work).await.unwrap();
 }
 
