@@ -627,17 +627,19 @@ async fn write_from(
         }
     }
     let mut next = first;
-    for item in &batch.items[first..] {
-        write_item(tx, workspace, batch, item, &mut index).await?;
-        next += 1;
-        match &item.progress {
-            Progress::Event(sequence, _) => index.sequence = *sequence,
-            Progress::Rebuild(piece) => {
-                index.rebuild_after = Some(piece.to_string());
-                index.rebuilt += 1;
+    for items in batch.items[first..].chunks(PIECES_BEFORE_YIELD) {
+        write_items(tx, workspace, batch, items, &mut index).await?;
+        next += items.len();
+        for item in items {
+            match &item.progress {
+                Progress::Event(sequence, _) => index.sequence = *sequence,
+                Progress::Rebuild(piece) => {
+                    index.rebuild_after = Some(piece.to_string());
+                    index.rebuilt += 1;
+                }
             }
         }
-        if next - first >= PIECES_BEFORE_YIELD && tx.should_yield() {
+        if tx.should_yield() {
             break;
         }
     }
@@ -651,33 +653,33 @@ async fn write_from(
     Ok(Some((index, next)))
 }
 
-async fn write_item(
+async fn write_items(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     batch: &Batch,
-    item: &Item,
+    items: &[Item],
     index: &mut SearchIndex,
 ) -> Result<(), Error> {
-    let kept: Vec<i64> = item
-        .documents
-        .iter()
-        .filter(|document| document.terms.is_none())
-        .filter_map(|document| batch.number_of(document.partition))
-        .collect();
-    let old = batch.documents.iter().filter(|old| old.piece == item.piece);
-    let removed: Vec<_> = old.filter(|old| !kept.contains(&old.partition)).cloned().collect();
-    search_indexes::delete_documents(tx, workspace, &removed).await?;
-    for document in &item.documents {
-        let number = batch.number_of(document.partition);
-        let (Some(terms), Some(partition)) = (&document.terms, number) else { continue };
-        index.last_row += 1;
-        let indexed = IndexedDocument {
-            piece: item.piece,
-            partition,
-            row_id: index.last_row,
-            hash: document.hash.clone(),
-        };
-        search_indexes::insert_document(tx, workspace, &indexed, terms).await?;
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for item in items {
+        let kept: Vec<i64> = item
+            .documents
+            .iter()
+            .filter(|document| document.terms.is_none())
+            .filter_map(|document| batch.number_of(document.partition))
+            .collect();
+        let old = batch.documents.iter().filter(|old| old.piece == item.piece);
+        removed.extend(old.filter(|old| !kept.contains(&old.partition)).cloned());
+        for document in &item.documents {
+            let number = batch.number_of(document.partition);
+            let (Some(terms), Some(partition)) = (&document.terms, number) else { continue };
+            index.last_row += 1;
+            let hash = document.hash.clone();
+            let row_id = index.last_row;
+            added.push((IndexedDocument { piece: item.piece, partition, row_id, hash }, terms));
+        }
     }
+    search_indexes::delete_documents(tx, workspace, &removed).await?;
+    search_indexes::insert_documents(tx, workspace, &added).await?;
     Ok(())
 }

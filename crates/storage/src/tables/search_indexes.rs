@@ -338,35 +338,39 @@ impl DocumentTerms {
     }
 }
 
-/// Inserts a document, which has no row yet.
-pub async fn insert_document(
+/// Inserts documents, which have no rows yet.
+pub async fn insert_documents(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    document: &IndexedDocument,
-    terms: &DocumentTerms,
+    documents: &[(IndexedDocument, &DocumentTerms)],
 ) -> Result<()> {
     let sql = "INSERT INTO search_documents (workspace_id, content_piece_id, partition_number,
             row_id, hash)
         VALUES (?1, ?2, ?3, ?4, ?5)";
-    let IndexedDocument { piece, partition, row_id, hash } = document;
-    tx.change(sql, params![workspace, *piece, *partition, *row_id, hash], Affects::Nothing).await?;
-    match terms {
-        DocumentTerms::Fts5([title, description, content, others]) => {
-            let sql = "INSERT INTO search_terms (rowid, title, description, content, others)
-                VALUES (?1, ?2, ?3, ?4, ?5)";
-            let params = params![*row_id, title, description, content, others];
-            tx.change(sql, params, Affects::Nothing).await
-        }
-        DocumentTerms::Tsvector(Tsvectors { head, parts }) => {
-            let sql = "INSERT INTO search_terms (workspace_id, row_id, part, is_split, head, terms)
-                VALUES (?1, ?2, ?3, ?4, CAST(CAST(?5 AS TEXT) AS tsvector),
-                    CAST(CAST(?6 AS TEXT) AS tsvector))";
-            let is_split = parts.len() > 1;
-            let rows = parts.iter().zip(0_i64..).map(|(terms, part)| {
-                let head = Some(head.as_str()).filter(|_| part == 0);
-                row![workspace, *row_id, part, is_split, head, terms]
-            });
-            tx.change_each(sql, rows, Affects::Nothing).await
+    let rows = documents.iter().map(|(document, _)| {
+        row![workspace, document.piece, document.partition, document.row_id, &document.hash]
+    });
+    tx.change_each(sql, rows, Affects::Nothing).await?;
+    let (mut columns, mut parts) = (Vec::new(), Vec::new());
+    for (IndexedDocument { row_id, .. }, terms) in documents {
+        match terms {
+            DocumentTerms::Fts5([title, description, content, others]) => {
+                columns.push(row![*row_id, title, description, content, others]);
+            }
+            DocumentTerms::Tsvector(Tsvectors { head, parts: texts }) => {
+                let is_split = texts.len() > 1;
+                parts.extend(texts.iter().zip(0_i64..).map(|(terms, part)| {
+                    let head = Some(head.as_str()).filter(|_| part == 0);
+                    row![workspace, *row_id, part, is_split, head, terms]
+                }));
+            }
         }
     }
+    let sql = "INSERT INTO search_terms (rowid, title, description, content, others)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    tx.change_each(sql, columns, Affects::Nothing).await?;
+    let sql = "INSERT INTO search_terms (workspace_id, row_id, part, is_split, head, terms)
+        VALUES (?1, ?2, ?3, ?4, CAST(CAST(?5 AS TEXT) AS tsvector),
+            CAST(CAST(?6 AS TEXT) AS tsvector))";
+    tx.change_each(sql, parts, Affects::Nothing).await
 }

@@ -96,7 +96,7 @@ pub(super) async fn search(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
         let terms = DocumentTerms::new(engine, &document, &index.prefix(partition));
         let row_id = index.last_row + number;
         let indexed = IndexedDocument { piece, partition, row_id, hash: vec![1] };
-        search_indexes::insert_document(tx, workspace, &indexed, &terms).await?;
+        search_indexes::insert_documents(tx, workspace, &[(indexed, &terms)]).await?;
     }
     index.last_row += 3;
     search_indexes::update(tx, workspace, &index).await?;
