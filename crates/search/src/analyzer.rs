@@ -56,7 +56,8 @@ impl Analyzer {
         self.analyze_some(text, language, |_| true, |term| term.into_iter().for_each(&mut take));
     }
 
-    /// Like [`Analyzer::analyze`], but calls `take` with `None` for a word that `is_wanted` rejects.
+    /// Like [`Analyzer::analyze`], but calls `take` with `None` for a word that `is_wanted`
+    /// rejects.
     pub(crate) fn analyze_some(
         &self,
         text: &str,
@@ -92,9 +93,9 @@ impl Analyzer {
         folded
     }
 
-    /// Calls `take` with the place of each word and emoji, and with empty places. Parts between spaces are independent. In
-    /// a part of simple characters, the words are runs of letters and digits, which are found ten
-    /// times as fast as by the rules of Unicode.
+    /// Calls `take` with the place of each word and emoji, and with empty places. Parts between
+    /// spaces are independent. In a part of simple characters, the words are runs of letters and
+    /// digits, which are found ten times as fast as by the rules of Unicode.
     fn each_word(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         let mut start = 0;
         for bytes in text.as_bytes().split_inclusive(u8::is_ascii_whitespace) {
