@@ -146,7 +146,7 @@ fn run(program: &str, arguments: &[&str]) -> anyhow::Result<f64> {
 }
 
 /// Returns the processor time of the child processes that have ended, in seconds.
-pub(crate) fn children_seconds() -> anyhow::Result<f64> {
+fn children_seconds() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let ticks = after_name.split_whitespace().skip(13).take(2).map(str::parse::<f64>);

@@ -475,6 +475,8 @@ impl Plan {
         let searches = Searches { store: &store, texts: &texts, pieces };
         let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let metrics_setting = ("GALLEY_METRICS_ADDR", metrics.to_string());
+        // The gets beside a rebuild read the store.
+        let forgetful = ("GALLEY_RESPONSE_CACHE_SIZE", "0".to_owned());
         {
             let galley = store.serve(&self.galley, &[])?;
             let waited = searches.wait_for_index(&galley)?;
@@ -489,6 +491,7 @@ impl Plan {
                 ("GALLEY_DATABASE_URL", url.clone()),
                 ("GALLEY_KEY", key.trim().to_owned()),
                 metrics_setting.clone(),
+                forgetful.clone(),
             ];
             let galley = store.serve(&self.galley, &settings)?;
             let waited = searches.wait_for_index(&galley)?;
@@ -499,7 +502,7 @@ impl Plan {
         }
         let copy = store.copy_to(&self.work())?;
         let searches = Searches { store: &copy, ..searches };
-        let galley = copy.serve(&self.galley, &[metrics_setting])?;
+        let galley = copy.serve(&self.galley, &[metrics_setting, forgetful])?;
         searches.rebuild(&self.galley, &galley, &[])?;
         searches.create(&galley, metrics, Some(500.0), self.seconds * 4)?;
         searches.create(&galley, metrics, None, self.seconds * 2)

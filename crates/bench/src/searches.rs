@@ -11,10 +11,10 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use galley_testing::Numbers;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
-use crate::assets::children_seconds;
 use crate::client::SetupClient;
 use crate::server::PinnedServer;
 use crate::store::BenchStore;
@@ -63,17 +63,6 @@ const KINDS: [Kind; 3] = [
 /// Texts that are made of the sentences of documents, in several alphabets.
 pub(crate) struct Texts {
     sentences: Vec<String>,
-}
-
-/// A generator of numbers that are the same on each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
 }
 
 /// The alphabets. A substitution of letters keeps the frequencies of words.
@@ -206,11 +195,12 @@ impl Searches<'_> {
         let started = Instant::now();
         let mut client = SetupClient::connect(galley.address, &self.store.token)?;
         let newest = client.get("/events/position")?;
-        let newest = newest["sequence"].as_i64().unwrap_or_default();
+        let newest = newest["sequence"].as_i64().context("the response has no position")?;
         loop {
             let (head, _) = client.send("GET", "/content-pieces/search?query=x&perPage=1", None)?;
             let sequence = head.lines().find_map(|line| line.strip_prefix("search-sequence: "));
-            if sequence.and_then(|text| text.trim().parse().ok()) >= Some(newest) {
+            let sequence = sequence.context("the response has no Search-Sequence")?;
+            if sequence.trim().parse::<i64>()? >= newest {
                 return Ok(started.elapsed());
             }
             sleep(INDEX_POLL_INTERVAL);
@@ -291,7 +281,7 @@ impl Searches<'_> {
             let found =
                 client.get(&format!("/content-pieces/search?query={query}&fields=title"))?;
             times.push(started.elapsed().as_secs_f64() * 1e3);
-            hits += found.as_array().map_or(0, Vec::len);
+            hits += found.as_array().context("the response has no hits")?.len();
         }
         Ok((times, hits as f64 / words.len() as f64))
     }
@@ -346,15 +336,16 @@ impl Searches<'_> {
             anyhow::Ok(())
         };
         let largest_lag = || {
-            let (mut client, mut lag) = (SetupClient::connect(metrics, "")?, 0.0_f64);
+            let (mut client, mut lag) = (SetupClient::connect(metrics, "")?, None::<f64>);
             while !ended.load(Ordering::Relaxed) {
                 let text = client.get_text("/metrics")?;
                 let line =
-                    text.lines().find_map(|one| one.strip_prefix("galley_search_lag_seconds"));
-                lag = lag.max(line.and_then(|one| one.trim().parse().ok()).unwrap_or_default());
+                    text.lines().find_map(|one| one.strip_prefix("galley_search_lag_seconds "));
+                let found = line.map(|one| one.trim().parse::<f64>()).transpose()?;
+                lag = found.map_or(lag, |found| Some(lag.unwrap_or(0.0).max(found)));
                 sleep(INDEX_POLL_INTERVAL);
             }
-            anyhow::Ok(lag)
+            lag.context("the metrics have no lag of the index")
         };
         let lag = thread::scope(|scope| {
             let watch = scope.spawn(largest_lag);
@@ -383,11 +374,11 @@ impl Searches<'_> {
     ) -> anyhow::Result<()> {
         let names = self.store.names(READ_PIECES)?;
         let ids: Vec<String> = names.pieces.into_iter().map(|(id, _)| id).collect();
-        let alone = self.gets(galley, &ids, &AtomicBool::new(false))?;
+        let alone = self.gets(galley, &ids, &AtomicBool::new(true))?;
         let ended = AtomicBool::new(false);
-        let (beside, seconds, cpu) = thread::scope(|scope| {
+        let (beside, seconds) = thread::scope(|scope| {
             let reader = scope.spawn(|| self.gets(galley, &ids, &ended));
-            let (started, before) = (Instant::now(), children_seconds()?);
+            let started = Instant::now();
             let mut command = Command::new("taskset");
             command.args(["-c", crate::server::LOAD_CORE]).arg(program);
             command.args(["search", "rebuild", "--data-dir"]).arg(&self.store.folder);
@@ -397,19 +388,17 @@ impl Searches<'_> {
             ended.store(true, Ordering::Relaxed);
             let output = output?;
             ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let cpu = children_seconds()? - before;
-            anyhow::Ok((reader.join().expect("a reader ends")?, seconds, cpu))
+            anyhow::Ok((reader.join().expect("a reader ends")?, seconds))
         })?;
         println!(
-            "A rebuild takes {seconds:.0} s (limit 120 for 100,000 pieces), {:.2} ms of CPU each. \
-             A get beside it takes {:.2} of its time alone; limit 1.50.\n",
-            cpu * 1e3 / self.pieces as f64,
+            "A rebuild takes {seconds:.0} s (limit 120 for 100,000 pieces). A get beside it \
+             takes {:.2} of its time alone; limit 1.50.\n",
             beside / alone,
         );
         Ok(())
     }
 
-    /// Gets pieces until the rebuild has ended, at least a thousand. Returns the median time.
+    /// Gets pieces until `ended` is set, each at least once. Returns the median time.
     fn gets(
         &self,
         galley: &PinnedServer,
@@ -418,7 +407,7 @@ impl Searches<'_> {
     ) -> anyhow::Result<f64> {
         let mut client = SetupClient::connect(galley.address, &self.store.token)?;
         let (mut times, mut number) = (Vec::new(), 0);
-        while number < 1_000 || !ended.load(Ordering::Relaxed) && number < READ_PIECES {
+        while number < ids.len() || !ended.load(Ordering::Relaxed) {
             let started = Instant::now();
             client.get(&format!("/content-pieces?id={}&content=true", ids[number % ids.len()]))?;
             times.push(started.elapsed().as_secs_f64());

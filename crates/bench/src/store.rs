@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use galley_domain::access_token::AccessToken;
+use galley_testing::Numbers;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
@@ -240,17 +241,9 @@ fn words(seed: usize, count: usize) -> String {
         "its",
         "place",
     ];
-    let mut state = seed as u64 ^ 0x9e37_79b9_7f4a_7c15;
-    let mut text = String::new();
-    for index in 0..count {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if index > 0 {
-            text.push(' ');
-        }
-        text.push_str(WORDS[(state >> 33) as usize % WORDS.len()]);
-    }
-    text
+    let mut numbers = Numbers(seed as u64 ^ 0x9e37_79b9_7f4a_7c15);
+    let words: Vec<&str> = (0..count).map(|_| WORDS[numbers.below(WORDS.len())]).collect();
+    words.join(" ")
 }
 
 /// Returns HTML of about 3 KB, whose tree has about 4 KB.

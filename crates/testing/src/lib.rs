@@ -1,5 +1,5 @@
 //! Test infrastructure of the other crates: a new database for each test, on either engine, and
-//! webhook receivers, and an object store.
+//! webhook receivers, an object store, and generated numbers.
 //!
 //! PostgreSQL databases are created in the server that `GALLEY_TEST_POSTGRES_URL` names. `cargo
 //! xtask test` starts it and sets the variable. Without it, the tests on PostgreSQL report that
@@ -7,6 +7,7 @@
 
 mod bucket_server;
 pub mod locks;
+mod numbers;
 pub mod open_loop;
 mod postgres;
 mod receiver;
@@ -21,6 +22,7 @@ use tokio::runtime::{self, Runtime};
 
 pub use bucket_server::BucketServer;
 pub use galley_testing_macros::on_both_engines;
+pub use numbers::Numbers;
 pub use postgres::{PostgresServer, free_port};
 pub use receiver::{Behaviour, ReceivedRequest, Receiver};
 use store::TestFiles;

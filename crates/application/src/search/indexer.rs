@@ -148,7 +148,8 @@ pub async fn rebuild(
         if index.rebuild_after.is_none() {
             return Ok(index.rebuilt);
         }
-        if index.rebuilt > rebuilt {
+        // A change that affects many pieces begins the rebuild again.
+        if index.rebuilt != rebuilt {
             (rebuilt, seen_at) = (index.rebuilt, Instant::now());
             progress(rebuilt);
         }

@@ -205,22 +205,17 @@ fn damaged_images_are_errors() {
         (encoded(&image, image::ImageFormat::Gif), ImageFormat::Gif),
         (encoded(&image, image::ImageFormat::WebP), ImageFormat::WebP),
     ];
-    // A linear congruential generator, so that each run has the same files.
-    let mut state = 7_u64;
-    let mut random = move |below: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    // Each run has the same files.
+    let mut numbers = galley_testing::Numbers(7);
     for (bytes, format) in &sources {
         for round in 0..150 {
             let mut damaged = bytes.clone();
-            for _ in 0..=random(8) {
-                let at = random(damaged.len());
-                damaged[at] = u8::try_from(random(256)).unwrap();
+            for _ in 0..=numbers.below(8) {
+                let at = numbers.below(damaged.len());
+                damaged[at] = u8::try_from(numbers.below(256)).unwrap();
             }
             if round % 3 == 0 {
-                damaged.truncate(random(damaged.len()));
+                damaged.truncate(numbers.below(damaged.len()));
             }
             if memory_needed(&damaged, *format).is_ok() {
                 drop(inspect(&damaged, *format));

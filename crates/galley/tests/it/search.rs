@@ -101,6 +101,9 @@ async fn pieces_are_found_by_the_command_and_after_a_restore(store: TestStore) {
     drop(program);
     let restored = TestStore::sqlite();
     run_well(&restored, &["restore", path]);
+    // Without a server, the command itself rebuilds.
+    let rebuilt = run_well(&restored, &["search", "rebuild"]);
+    assert!(rebuilt.contains("2 pieces indexed"), "{rebuilt}");
     let program = serve(&restored, free_port());
     catch_up(&program).await;
     assert_eq!(hits(&program, "islands").await.len(), 1);

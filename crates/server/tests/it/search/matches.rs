@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use galley_search::{Analyzer, Clause, Field, Match, Query};
 use galley_testing::reliability_suite::{report_figure, size};
-use galley_testing::{TestStore, on_both_engines};
+use galley_testing::{Numbers, TestStore, on_both_engines};
 use serde_json::json;
 
 use super::{create, search, slugs};
@@ -49,23 +49,12 @@ const WORDS: [&str; 34] = [
     "x",
 ];
 
-/// A generator of numbers, the same in each run.
-struct Numbers(u64);
+fn word(numbers: &mut Numbers) -> &'static str {
+    WORDS[numbers.below(WORDS.len())]
+}
 
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-
-    fn word(&mut self) -> &'static str {
-        WORDS[self.below(WORDS.len())]
-    }
-
-    fn text(&mut self, length: usize) -> String {
-        (0..length).map(|_| self.word()).collect::<Vec<_>>().join(" ")
-    }
+fn text(numbers: &mut Numbers, length: usize) -> String {
+    (0..length).map(|_| word(numbers)).collect::<Vec<_>>().join(" ")
 }
 
 /// A text of a piece: title, description and content.
@@ -170,7 +159,7 @@ async fn generated_queries_find_the_same_pieces_on_both_engines(store: TestStore
     let mut numbers = Numbers(1);
     let mut samples = Vec::new();
     for number in 0..60 {
-        let fields = [numbers.text(3), numbers.text(5), numbers.text(5 + number)];
+        let fields = [text(&mut numbers, 3), text(&mut numbers, 5), text(&mut numbers, 5 + number)];
         samples.push(Sample::new(format!("s{number}"), fields));
     }
     for sample in &samples {
@@ -194,14 +183,14 @@ async fn long_texts_are_found_by_all_their_parts(store: TestStore) {
     let long = long as usize;
     let unique: String = (0..long / 8).map(|number| format!("w{number:06} ")).collect();
     let repeated = "a b ".repeat(long / 40) + "end";
-    let mixed = numbers.text(long / 12);
+    let mixed = text(&mut numbers, long / 12);
     let mut samples = Vec::new();
     for (slug, content) in [("unique", unique), ("repeated", repeated), ("mixed", mixed)] {
-        let fields = [numbers.text(3), numbers.text(5), content.trim_end().to_owned()];
+        let fields = [text(&mut numbers, 3), text(&mut numbers, 5), content.trim_end().to_owned()];
         samples.push(Sample::new(slug.to_owned(), fields));
     }
     for number in 0..5 {
-        let fields = [numbers.text(3), numbers.text(5), numbers.text(30)];
+        let fields = [text(&mut numbers, 3), text(&mut numbers, 5), text(&mut numbers, 30)];
         samples.push(Sample::new(format!("s{number}"), fields));
     }
     for sample in &samples {
