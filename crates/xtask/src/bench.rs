@@ -21,6 +21,9 @@ use crate::{
     test,
 };
 
+/// PostgreSQL's cache: a machine of 4 GB has as much by the usual rule, a quarter of the memory.
+const SHARED_BUFFERS: &str = "shared_buffers=1GB";
+
 /// Builds both programs, measures, and returns the exit code of the measurement.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     for (program, package) in [("wrk", "wrk"), ("taskset", "util-linux")] {
@@ -43,7 +46,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let mut measure = Command::new(target.join("release/galley-bench"));
     measure.arg("run").arg("--galley").arg(target.join("dist/galley"));
     measure.arg("--stores").arg(target.join("bench")).args(arguments);
-    let provision = postgres::provide();
+    let provision = postgres::provide_with(&[SHARED_BUFFERS]);
     if let Provision::Missing(reason) = &provision {
         steps.skip("PostgreSQL", &format!("{reason:#}"));
     }

@@ -73,21 +73,26 @@ impl Provision {
 
 /// Provides a server, and logs to standard error which one.
 pub(crate) fn provide() -> Provision {
+    provide_with(&[])
+}
+
+/// Provides a server as [`provide`] does. One of our own has these settings, too.
+pub(crate) fn provide_with(settings: &[&str]) -> Provision {
     if let Some(url) = env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty()) {
         eprintln!("using the server that {URL_VARIABLE} names");
         return Provision::Given(url);
     }
-    start().map_or_else(Provision::Missing, Provision::Started)
+    start(settings).map_or_else(Provision::Missing, Provision::Started)
 }
 
-fn start() -> Result<TemporaryServer> {
+fn start(settings: &[&str]) -> Result<TemporaryServer> {
     let account = privileges::Account::choose()?;
     if let Some(binaries) = find::find(&account)? {
-        return TemporaryServer::start(&binaries, &account);
+        return TemporaryServer::start(&binaries, &account, settings);
     }
     install::install(&account).context(NOT_FOUND)?;
     // The packages create a user of their own, which may not have existed before.
     let account = privileges::Account::choose()?;
     let binaries = find::find(&account)?.context(UNUSABLE)?;
-    TemporaryServer::start(&binaries, &account)
+    TemporaryServer::start(&binaries, &account, settings)
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use galley_api_types::content_piece::ReferencedResources;
+use galley_domain::ContentPieceId;
 use galley_domain::content_piece::ContentPiece;
+use galley_domain::language::LanguageTag;
 use galley_domain::variant::VariantRef;
-use galley_domain::{ContentPieceId, VariantId};
 use galley_search::{Field, Highlight, Highlighter, Language, Query};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::search_hits::{self, Hit, Search, SearchedPartition};
-use galley_storage::search_indexes::{self, Partition};
-use galley_storage::{Tx, workspaces};
+use galley_storage::{Tx, search_indexes};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -145,35 +145,32 @@ pub async fn search_in(
     let workspace = scope.workspace;
     let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
     let filters = request.filters.find(tx, scope).await?;
-    let Some(index) = search_indexes::find(tx, workspace).await? else {
+    let variant_id = variant.as_ref().map(|variant| variant.id);
+    let searched = search_indexes::find_searched(tx, workspace, scope.view, variant_id).await?;
+    let Some(searched) = searched else {
         return Ok(SearchPage::default());
     };
-    let own = workspaces::find(tx, workspace).await?.and_then(|workspace| workspace.language);
-    let own = language(own.as_ref().map(galley_domain::language::LanguageTag::as_str));
+    let index = &searched.index;
+    let own = language(searched.language.as_ref().map(LanguageTag::as_str));
     let parse = |language| Query::parse(&request.query, analyzer(), language);
     let of_variant = variant.as_ref().map(|variant| {
         let language = language(Some(variant.key.as_str()));
         (parse(language), language)
     });
     let queries = Queries { own: parse(own), language: own, of_variant };
-    let variant = variant.map(|variant| variant.id);
     let sequence = index.searched_sequence();
     let Some(filters) = filters else {
         return Ok(SearchPage { sequence, queries, ..SearchPage::default() });
     };
-    let numbers: HashMap<Partition, i64> =
-        search_indexes::partitions(tx, workspace).await?.into_iter().collect();
-    let number =
-        |variant: Option<VariantId>| numbers.get(&Partition { view: scope.view, variant }).copied();
     let partition = |number: Option<i64>, query| {
         let number = number?;
         Some(SearchedPartition { number, prefix: index.prefix(number), query })
     };
-    let variant_number = variant.and_then(|variant| number(Some(variant)));
     let in_variant =
-        queries.of_variant.as_ref().and_then(|(query, _)| partition(variant_number, query));
-    let partitions = in_variant.into_iter().chain(partition(number(None), &queries.own)).collect();
-    let view = View { of: scope.view, variant, content: true, ..request.view };
+        queries.of_variant.as_ref().and_then(|(query, _)| partition(searched.of_variant, query));
+    let own = partition(searched.own, &queries.own);
+    let partitions = in_variant.into_iter().chain(own).collect();
+    let view = View { of: scope.view, variant: variant_id, content: true, ..request.view };
     let last_row = request.after.map_or(index.last_row, |after| after.last_row);
     let uses_frequencies = scope.content_groups.is_none() && scope.piece.is_none();
     let search = Search { view, partitions, filters: &filters, last_row, uses_frequencies };
@@ -190,7 +187,7 @@ pub async fn search_in(
     let found = found.into_iter().map(|(score, partition, piece)| FoundPiece {
         piece,
         score: relative_score(score, best),
-        is_of_variant: Some(partition) == variant_number,
+        is_of_variant: Some(partition) == searched.of_variant,
     });
     let hits = found.collect();
     Ok(SearchPage { sequence, hits, referenced: ReferencedResources::default(), next, queries })

@@ -18,6 +18,10 @@ pub const HITS_LIMIT: u16 = 200;
 /// The limit on matches that are ranked. Of more matches, those that were indexed last are ranked.
 const RANKED_LIMIT: i64 = 5_000;
 
+/// The limit on matches that PostgreSQL ranks by all their terms, as it decompresses these. Those
+/// after them, by title and description, follow in that order.
+const RANKED_BY_TEXT_LIMIT: i64 = 100;
+
 /// The weights of title, description, content and other texts in BM25.
 const BM25: &str = "bm25(search_terms, 10.0, 4.0, 1.0, 1.0)";
 
@@ -218,9 +222,14 @@ impl Search<'_> {
         let split = self.split_rows(&mut params);
         // Without the offset, PostgreSQL would read the newest documents until enough match.
         let ranked = format!(
-            "SELECT c.row_id, CAST(ts_rank({TS_WEIGHTS}, c.terms, {RANKING}, 1) * 1e12 AS BIGINT)
+            "SELECT c.row_id, CASE WHEN c.place > {RANKED_BY_TEXT_LIMIT} THEN -c.place ELSE
+                    CAST(ts_rank({TS_WEIGHTS}, c.terms, {RANKING}, 1) * 1e12 AS BIGINT) END
                 AS score FROM (
-                SELECT n.row_id, n.terms FROM (
+                SELECT h.row_id, h.terms,
+                    row_number() OVER (ORDER BY h.score DESC, h.row_id DESC) AS place
+                FROM (
+                SELECT n.row_id, n.terms, ts_rank({TS_WEIGHTS}, n.head, {RANKING}) AS score
+                FROM (
                     SELECT m.row_id, m.head, m.terms FROM (
                         SELECT w.row_id, w.head, w.terms FROM search_terms w
                         WHERE w.workspace_id = ?1 AND w.row_id <= ?3 AND NOT w.is_split
@@ -230,8 +239,7 @@ impl Search<'_> {
                             AND w.row_id IN ({split}){filter}
                         OFFSET 0) AS m
                     ORDER BY m.row_id DESC LIMIT {RANKED_LIMIT}) AS n
-                ORDER BY ts_rank({TS_WEIGHTS}, n.head, {RANKING}) DESC, n.row_id DESC
-                LIMIT {HITS_LIMIT}) AS c
+                ORDER BY score DESC, n.row_id DESC LIMIT {HITS_LIMIT}) AS h) AS c
              ORDER BY score DESC, c.row_id DESC"
         );
         (ranked, params)

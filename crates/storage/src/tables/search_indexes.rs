@@ -5,6 +5,7 @@
 //! the index.
 
 use galley_domain::event::EventType;
+use galley_domain::language::LanguageTag;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, Timestamp, VariantId, WorkspaceId};
 use galley_search::{Document, TermPrefix, Tsvectors};
@@ -124,6 +125,42 @@ pub async fn behind(
 pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<SearchIndex>> {
     let sql = format!("SELECT {COLUMNS} FROM search_indexes i WHERE i.workspace_id = ?1");
     tx.find(&sql, params![workspace], read).await
+}
+
+/// An index, with the data that searches in a view and a variant need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchedIndex {
+    /// The index.
+    pub index: SearchIndex,
+    /// The language of the workspace.
+    pub language: Option<LanguageTag>,
+    /// The number of the partition of pieces themselves, if there is any document in it.
+    pub own: Option<i64>,
+    /// The number of the partition of the variant, likewise.
+    pub of_variant: Option<i64>,
+}
+
+/// Finds the index of a workspace for a search.
+pub async fn find_searched(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    view: ContentView,
+    variant: Option<VariantId>,
+) -> Result<Option<SearchedIndex>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, w.language, o.number, v.number FROM search_indexes i
+         JOIN workspaces w ON w.id = ?1
+         LEFT JOIN search_partitions o
+            ON o.workspace_id = ?1 AND o.view = ?2 AND o.variant_id = ''
+         LEFT JOIN search_partitions v
+            ON v.workspace_id = ?1 AND v.view = ?2 AND v.variant_id = ?3
+         WHERE i.workspace_id = ?1"
+    );
+    tx.find(&sql, params![workspace, view, variant], |row| {
+        let (language, own, of_variant) = (row.get(9)?, row.get(10)?, row.get(11)?);
+        Ok(SearchedIndex { index: read(row)?, language, own, of_variant })
+    })
+    .await
 }
 
 /// Finds the index of a workspace, and locks it until the transaction ends.
@@ -373,4 +410,17 @@ pub async fn insert_documents(
         VALUES (?1, ?2, ?3, ?4, CAST(CAST(?5 AS TEXT) AS tsvector),
             CAST(CAST(?6 AS TEXT) AS tsvector))";
     tx.change_each(sql, parts, Affects::Nothing).await
+}
+
+/// Moves new terms from the pending list of PostgreSQL's index to their places. Each search reads
+/// the list, which has up to 4 MiB otherwise.
+pub async fn merge_pending_terms(tx: &WriteTx<'_>) -> Result<()> {
+    match tx.full_text_engine() {
+        FullTextEngine::Fts5 => Ok(()),
+        FullTextEngine::Tsvector => {
+            let sql = "SELECT gin_clean_pending_list('search_terms_whole'),
+                gin_clean_pending_list('search_terms_split')";
+            tx.find(sql, &[], |_| Ok(())).await.map(drop)
+        }
+    }
 }

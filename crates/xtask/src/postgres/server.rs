@@ -52,8 +52,8 @@ pub(crate) struct TemporaryServer {
 }
 
 impl TemporaryServer {
-    /// Creates a database and starts a server for it.
-    pub(super) fn start(binaries: &Binaries, account: &Account) -> Result<Self> {
+    /// Creates a database and starts a server for it, with the settings for tests and then these.
+    pub(super) fn start(binaries: &Binaries, account: &Account, settings: &[&str]) -> Result<Self> {
         scratch::remove_left_over(binaries, account);
         let scratch = Scratch::create(account)?;
         create_database(binaries, account, &scratch)?;
@@ -62,7 +62,7 @@ impl TemporaryServer {
         }
         let mut attempt = 1;
         let (process, port) = loop {
-            match launch(binaries, account, &scratch) {
+            match launch(binaries, account, &scratch, settings) {
                 Ok(launched) => break launched,
                 Err(error) if attempt == START_ATTEMPTS_LIMIT => return Err(error),
                 Err(_) => attempt += 1,
@@ -117,11 +117,16 @@ fn create_database(binaries: &Binaries, account: &Account, scratch: &Scratch) ->
 }
 
 /// Starts the server on a free port, and waits until it accepts connections.
-fn launch(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<(Child, u16)> {
+fn launch(
+    binaries: &Binaries,
+    account: &Account,
+    scratch: &Scratch,
+    settings: &[&str],
+) -> Result<(Child, u16)> {
     let port = free_port()?;
     let log = File::create(scratch.log()).context("cannot create the server's log")?;
     let mut command = binaries.command("postgres", account);
-    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    command.args(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]));
     command.arg("-p").arg(port.to_string()).arg("-D").arg(scratch.data());
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     // The server has a process group of its own, as Ctrl-C in the terminal must reach the tests
