@@ -92,7 +92,32 @@ impl Query {
         &self.clauses
     }
 
+    /// Returns the required clauses.
+    pub fn required(&self) -> impl Iterator<Item = &Clause> {
+        self.clauses.iter().filter(|clause| !clause.is_excluded)
+    }
+
+    /// Returns the clause that texts with all words in a row meet, as they are more relevant.
+    /// `None` for a query of one clause, or with fields.
+    pub fn phrase(&self) -> Option<Clause> {
+        let required: Vec<&Clause> = self.required().collect();
+        let (last, others) = required.split_last()?;
+        let is_phrase = |clause: &&Clause| matches!(clause.matched, Match::Phrase(_));
+        let has_fields = required.iter().any(|clause| clause.field.is_some());
+        if others.is_empty() || has_fields || !others.iter().all(is_phrase) {
+            return None;
+        }
+        let terms = required.iter().flat_map(|clause| clause.matched.terms()).cloned().collect();
+        let matched = match &last.matched {
+            Match::Phrase(_) => Match::Phrase(terms),
+            Match::Prefix(_, stem) => Match::Prefix(terms, stem.clone()),
+        };
+        Some(Clause { field: None, is_excluded: false, matched })
+    }
+
     /// Returns the query of FTS5. The columns are named as the fields.
+    ///
+    /// The rank by BM25 counts the words in a row as one more phrase, which is rare.
     pub fn to_fts5(&self, prefix: &TermPrefix) -> String {
         let (excluded, required): (Vec<_>, Vec<_>) =
             self.clauses.iter().partition(|clause| clause.is_excluded);
@@ -102,6 +127,9 @@ impl Query {
             format!("({})", clauses.join(operator))
         };
         let mut query = join(required, " AND ");
+        if let Some(phrase) = self.phrase() {
+            query = format!("({query} OR {})", phrase.to_fts5(prefix));
+        }
         if !excluded.is_empty() {
             write!(query, " NOT {}", join(excluded, " OR ")).expect("texts take all");
         }
@@ -119,8 +147,8 @@ impl Query {
 
     /// Returns the query of type `tsquery` that any clause meets, for the rank of a match.
     pub fn to_ranking_tsquery(&self, prefix: &TermPrefix) -> String {
-        let required = self.clauses.iter().filter(|clause| !clause.is_excluded);
-        required.map(|clause| clause.to_tsquery(prefix)).collect::<Vec<_>>().join(" | ")
+        let required = self.required().map(|clause| clause.to_tsquery(prefix));
+        required.collect::<Vec<_>>().join(" | ")
     }
 }
 
@@ -279,7 +307,17 @@ mod tests {
     #[test]
     fn each_text_is_a_query() {
         for (text, fts5, tsquery) in [
-            ("Harbour town", r#"("7nharbour" AND "7ntown")"#, "('7nharbour') & ('7ntown')"),
+            (
+                "Harbour town",
+                r#"(("7nharbour" AND "7ntown") OR "7nharbour 7ntown")"#,
+                "('7nharbour') & ('7ntown')",
+            ),
+            (
+                "old town har* -x",
+                r#"(("7nold" AND "7ntown" AND "7nhar" *) OR "7nold 7ntown 7nhar" *) NOT ("7nx")"#,
+                "('7nold') & ('7ntown') & ('7nhar':*) & !('7nx')",
+            ),
+            ("har* town", r#"("7nhar" * AND "7ntown")"#, "('7nhar':*) & ('7ntown')"),
             ("\"old town\"", r#"("7nold 7ntown")"#, "('7nold' <-> '7ntown')"),
             ("\u{201e}old town\u{201c}", r#"("7nold 7ntown")"#, "('7nold' <-> '7ntown')"),
             ("har*", r#"("7nhar" *)"#, "('7nhar':*)"),
@@ -297,10 +335,10 @@ mod tests {
             ("\"open end", r#"("7nopen 7nend")"#, "('7nopen' <-> '7nend')"),
             ("\"old to\"*", r#"("7nold 7nto" *)"#, "('7nold' <-> '7nto':*)"),
             ("a a A", r#"("7na")"#, "('7na')"),
-            ("title: x", r#"("7ntitle" AND "7nx")"#, "('7ntitle') & ('7nx')"),
+            ("title: x", r#"(("7ntitle" AND "7nx") OR "7ntitle 7nx")"#, "('7ntitle') & ('7nx')"),
             (
                 "a OR b) NOT",
-                r#"("7na" AND "7nor" AND "7nb" AND "7nnot")"#,
+                r#"(("7na" AND "7nor" AND "7nb" AND "7nnot") OR "7na 7nor 7nb 7nnot")"#,
                 "('7na') & ('7nor') & ('7nb') & ('7nnot')",
             ),
             ("--a", r#"("7na")"#, "('7na')"),

@@ -166,7 +166,7 @@ impl Search<'_> {
     }
 
     fn has_one_clause(&self) -> bool {
-        let required = |one: &SearchedPartition<'_>| required(one.query).count();
+        let required = |one: &SearchedPartition<'_>| one.query.required().count();
         self.partitions.iter().map(required).sum::<usize>() == 1
     }
 
@@ -184,7 +184,8 @@ impl Search<'_> {
         };
         let mut scores: HashMap<i64, i64> = hits.iter().map(|hit| (hit.row_id, 0)).collect();
         for partition in &self.partitions {
-            for clause in required(partition.query) {
+            let phrase = partition.query.phrase();
+            for clause in partition.query.required().chain(&phrase) {
                 let sql = format!(
                     "SELECT search_terms.rowid, CAST({BM25} * -1e12 AS INTEGER) FROM search_terms
                      WHERE search_terms MATCH ?1 AND search_terms.rowid BETWEEN ?2 AND ?3"
@@ -220,10 +221,23 @@ impl Search<'_> {
             vec![workspace.into(), query.into(), self.last_row.into(), ranking.into()];
         let filter = self.filter_condition("w.row_id", &mut params);
         let split = self.split_rows(&mut params);
+        let rank = |query: &str| format!("ts_rank({TS_WEIGHTS}, c.terms, {query}, 1)");
+        let mut score = rank(RANKING);
+        for one in &self.partitions {
+            // The rank by words in a row counts those near each other, too. It is twice as high
+            // for a text that has them in a row.
+            if let Some(phrase) = one.query.phrase() {
+                params.push(phrase.to_tsquery(&one.prefix).into());
+                let query = format!("CAST(CAST(?{} AS TEXT) AS tsquery)", params.len());
+                let (rank, factor) =
+                    (rank(&query), format!("CASE WHEN c.terms @@ {query} THEN 2 ELSE 1 END"));
+                score = format!("{score} + {rank} * {factor}");
+            }
+        }
         // Without the offset, PostgreSQL would read the newest documents until enough match.
         let ranked = format!(
             "SELECT c.row_id, CASE WHEN c.place > {RANKED_BY_TEXT_LIMIT} THEN -c.place ELSE
-                    CAST(ts_rank({TS_WEIGHTS}, c.terms, {RANKING}, 1) * 1e12 AS BIGINT) END
+                    CAST(({score}) * 1e12 AS BIGINT) END
                 AS score FROM (
                 SELECT h.row_id, h.terms,
                     row_number() OVER (ORDER BY h.score DESC, h.row_id DESC) AS place
@@ -257,7 +271,7 @@ impl Search<'_> {
                     params.len()
                 )
             };
-            let required: Vec<_> = required(one.query).map(&mut rows).collect();
+            let required: Vec<_> = one.query.required().map(&mut rows).collect();
             let excluded = one.query.clauses().iter().filter(|clause| clause.is_excluded);
             let excluded: Vec<_> = excluded.map(rows).collect();
             let mut select = required.join(" INTERSECT ");
@@ -273,7 +287,3 @@ impl Search<'_> {
 
 /// The query of the rank.
 const RANKING: &str = "CAST(CAST(?4 AS TEXT) AS tsquery)";
-
-fn required(query: &Query) -> impl Iterator<Item = &Clause> {
-    query.clauses().iter().filter(|clause| !clause.is_excluded)
-}

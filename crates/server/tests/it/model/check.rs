@@ -20,6 +20,7 @@ impl WorkspaceModel<'_> {
         self.check_revisions().await?;
         self.check_published().await?;
         self.check_trash().await?;
+        self.check_searches().await?;
         self.check_groups().await?;
         self.check_tags().await?;
         self.check_filters().await?;

@@ -10,6 +10,7 @@ mod content_pieces;
 mod members_and_roles;
 mod publishing;
 mod revisions;
+mod searches;
 mod steps;
 mod tags_and_variants;
 mod trash;

@@ -273,7 +273,7 @@ impl WorkspaceModel<'_> {
     }
 
     /// Returns the published pieces as they are at their published revisions.
-    fn published(&self) -> Vec<PieceModel> {
+    pub(super) fn published(&self) -> Vec<PieceModel> {
         let at_revision = |piece: &PieceModel| {
             let state = self.state_at(&piece.id, piece.published?);
             let (title, tags, overrides) = (state.title, state.tags, state.overrides);

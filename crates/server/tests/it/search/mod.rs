@@ -122,6 +122,28 @@ async fn the_most_relevant_pieces_come_first_with_their_matches(store: TestStore
 }
 
 #[on_both_engines]
+async fn words_in_a_row_are_more_relevant_than_the_same_words_apart(store: TestStore) {
+    let service = Service::start(store).await;
+    let group = service.home.group.clone();
+    let limited = service.token("contentPieces:read", Some(&[&group])).await;
+    let others = "Some other words are between these. ".repeat(8);
+    let row = format!("{others}A slow ferry to the islands is late. {others}");
+    create(&service, "row", json!({"title": "Times", "content": row})).await;
+    for number in 0..20 {
+        let apart =
+            format!("A slow train to town. {others} The ferry is here. {others} Two islands.");
+        create(&service, &format!("apart-{number}"), json!({"title": "News", "content": apart}))
+            .await;
+    }
+    for token in [&service.home.token, &limited] {
+        let answer = search_as(&service, token, &path("slow ferry islands", "")).await;
+        assert_eq!(slugs(&answer).len(), 20);
+        let answer = search_as(&service, token, &path("slow ferry to the isl*", "")).await;
+        assert_eq!(slugs(&answer)[0], "row");
+    }
+}
+
+#[on_both_engines]
 async fn pieces_that_are_gone_are_never_found(store: TestStore) {
     let service = Service::start(store).await;
     let site = service.token_of(service.home.made.user, SITE).await;
