@@ -20,7 +20,7 @@ const RANKED_LIMIT: i64 = 5_000;
 
 /// The limit on matches that PostgreSQL ranks by all their terms, as it decompresses these. Those
 /// after them, by title and description, follow in that order.
-const RANKED_BY_TEXT_LIMIT: i64 = 100;
+const RANKED_BY_TEXT_LIMIT: usize = 100;
 
 /// The weights of title, description, content and other texts in BM25.
 const BM25: &str = "bm25(search_terms, 10.0, 4.0, 1.0, 1.0)";
@@ -81,7 +81,7 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, search: &Search<'_>) -> R
         return Ok(Vec::new());
     }
     match tx.full_text_engine() {
-        FullTextEngine::Tsvector => search.query(tx, search.to_tsvector_sql(workspace)).await,
+        FullTextEngine::Tsvector => search.rank_by_title_and_text(tx, workspace).await,
         FullTextEngine::Fts5 if search.uses_frequencies || search.has_one_clause() => {
             search.query(tx, search.to_fts5_sql(workspace, HITS_LIMIT.into())).await
         }
@@ -210,53 +210,78 @@ impl Search<'_> {
         Ok(hits)
     }
 
+    /// Ranks the matches by title and description, and the best of them by all their terms.
+    async fn rank_by_title_and_text(
+        &self,
+        tx: &Tx<'_>,
+        workspace: WorkspaceId,
+    ) -> Result<Vec<Hit>> {
+        let candidates = self.query(tx, self.to_tsvector_sql(workspace)).await?;
+        let (ranked, others) = candidates.split_at(candidates.len().min(RANKED_BY_TEXT_LIMIT));
+        if ranked.is_empty() {
+            return Ok(candidates);
+        }
+        let mut hits = self.query(tx, self.to_rank_sql(workspace, ranked)).await?;
+        hits.sort_by_key(|hit| std::cmp::Reverse((hit.score, hit.row_id)));
+        hits.extend(others.iter().map(|hit| Hit { score: 0, ..*hit }));
+        Ok(hits)
+    }
+
+    /// Joins the queries of all partitions.
+    fn join(&self, query: impl Fn(&SearchedPartition<'_>) -> String) -> String {
+        let queries = self.partitions.iter().filter(|one| !one.query.is_empty()).map(query);
+        queries.map(|query| format!("({query})")).collect::<Vec<_>>().join(" | ")
+    }
+
     fn to_tsvector_sql(&self, workspace: WorkspaceId) -> (String, Vec<Value<'_>>) {
-        let join = |of: &dyn Fn(&SearchedPartition<'_>) -> String| {
-            let queries = self.partitions.iter().filter(|one| !one.query.is_empty()).map(of);
-            queries.map(|query| format!("({query})")).collect::<Vec<_>>().join(" | ")
-        };
-        let query = join(&|one| one.query.to_tsquery(&one.prefix));
-        let ranking = join(&|one| one.query.to_ranking_tsquery(&one.prefix));
+        let query = self.join(|one| one.query.to_tsquery(&one.prefix));
+        let ranking = self.join(|one| one.query.to_ranking_tsquery(&one.prefix));
         let mut params: Vec<Value<'_>> =
             vec![workspace.into(), query.into(), self.last_row.into(), ranking.into()];
         let filter = self.filter_condition("w.row_id", &mut params);
         let split = self.split_rows(&mut params);
-        let rank = |query: &str| format!("ts_rank({TS_WEIGHTS}, c.terms, {query}, 1)");
-        let mut score = rank(RANKING);
+        // Without the offset, PostgreSQL would read the newest documents until enough match.
+        let ranked = format!(
+            "SELECT n.row_id, CAST(ts_rank({TS_WEIGHTS}, n.head, CAST(CAST(?4 AS TEXT) AS tsquery))
+                    * 1e12 AS BIGINT) AS score
+             FROM (
+                SELECT m.row_id, m.head FROM (
+                    SELECT w.row_id, w.head FROM search_terms w
+                    WHERE w.workspace_id = ?1 AND w.row_id <= ?3 AND NOT w.is_split
+                        AND w.terms @@ CAST(CAST(?2 AS TEXT) AS tsquery){filter}
+                    UNION ALL SELECT w.row_id, w.head FROM search_terms w
+                    WHERE w.workspace_id = ?1 AND w.row_id <= ?3 AND w.is_split AND w.part = 0
+                        AND w.row_id IN ({split}){filter}
+                    OFFSET 0) AS m
+                ORDER BY m.row_id DESC LIMIT {RANKED_LIMIT}) AS n
+             ORDER BY score DESC, n.row_id DESC LIMIT {HITS_LIMIT}"
+        );
+        (ranked, params)
+    }
+
+    /// Returns the select of the rank of some hits by all their terms.
+    fn to_rank_sql(&self, workspace: WorkspaceId, hits: &[Hit]) -> (String, Vec<Value<'_>>) {
+        let ranking = self.join(|one| one.query.to_ranking_tsquery(&one.prefix));
+        let mut params: Vec<Value<'_>> = vec![workspace.into(), ranking.into()];
+        let query = |number: usize| format!("CAST(CAST(?{number} AS TEXT) AS tsquery)");
+        let rank = |query: &str| format!("ts_rank({TS_WEIGHTS}, w.terms, {query}, 1)");
+        let mut score = rank(&query(2));
         for one in &self.partitions {
             // The rank by words in a row counts those near each other, too. It is twice as high
             // for a text that has them in a row.
             if let Some(phrase) = one.query.phrase() {
                 params.push(phrase.to_tsquery(&one.prefix).into());
-                let query = format!("CAST(CAST(?{} AS TEXT) AS tsquery)", params.len());
-                let (rank, factor) =
-                    (rank(&query), format!("CASE WHEN c.terms @@ {query} THEN 2 ELSE 1 END"));
-                score = format!("{score} + {rank} * {factor}");
+                let query = query(params.len());
+                let factor = format!("CASE WHEN w.terms @@ {query} THEN 2 ELSE 1 END");
+                score = format!("{score} + {} * {factor}", rank(&query));
             }
         }
-        // Without the offset, PostgreSQL would read the newest documents until enough match.
-        let ranked = format!(
-            "SELECT c.row_id, CASE WHEN c.place > {RANKED_BY_TEXT_LIMIT} THEN -c.place ELSE
-                    CAST(({score}) * 1e12 AS BIGINT) END
-                AS score FROM (
-                SELECT h.row_id, h.terms,
-                    row_number() OVER (ORDER BY h.score DESC, h.row_id DESC) AS place
-                FROM (
-                SELECT n.row_id, n.terms, ts_rank({TS_WEIGHTS}, n.head, {RANKING}) AS score
-                FROM (
-                    SELECT m.row_id, m.head, m.terms FROM (
-                        SELECT w.row_id, w.head, w.terms FROM search_terms w
-                        WHERE w.workspace_id = ?1 AND w.row_id <= ?3 AND NOT w.is_split
-                            AND w.terms @@ CAST(CAST(?2 AS TEXT) AS tsquery){filter}
-                        UNION ALL SELECT w.row_id, w.head, w.terms FROM search_terms w
-                        WHERE w.workspace_id = ?1 AND w.row_id <= ?3 AND w.is_split AND w.part = 0
-                            AND w.row_id IN ({split}){filter}
-                        OFFSET 0) AS m
-                    ORDER BY m.row_id DESC LIMIT {RANKED_LIMIT}) AS n
-                ORDER BY score DESC, n.row_id DESC LIMIT {HITS_LIMIT}) AS h) AS c
-             ORDER BY score DESC, c.row_id DESC"
+        let rows = in_list("w.row_id", hits.iter().map(|hit| hit.row_id), &mut params);
+        let sql = format!(
+            "SELECT w.row_id, CAST(({score}) * 1e12 AS BIGINT) FROM search_terms w
+             WHERE w.workspace_id = ?1 AND w.part = 0{rows}"
         );
-        (ranked, params)
+        (sql, params)
     }
 
     /// Returns the select of the rows of split documents that match. A part has some of the terms
@@ -284,6 +309,3 @@ impl Search<'_> {
         partitions.map(of_partition).collect::<Vec<_>>().join(" UNION ALL ")
     }
 }
-
-/// The query of the rank.
-const RANKING: &str = "CAST(CAST(?4 AS TEXT) AS tsquery)";

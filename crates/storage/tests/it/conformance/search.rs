@@ -60,6 +60,8 @@ pub(super) async fn search(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     };
     assert!(is_behind().await?);
     assert_eq!(search_indexes::find(tx, workspace).await?, None);
+    let searched = search_indexes::find_searched(tx, workspace, ContentView::Current, None).await?;
+    assert_eq!(searched, None);
     search_indexes::request_rebuild(tx, workspace).await?;
     search_indexes::insert(tx, workspace, ANALYSIS).await?;
     assert!(is_behind().await?);
@@ -100,6 +102,16 @@ pub(super) async fn search(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
     }
     index.last_row += 3;
     search_indexes::update(tx, workspace, &index).await?;
+    search_indexes::merge_pending_terms(tx).await?;
+    for (view, variant, numbers) in [
+        (ContentView::Current, None, (Some(0), None)),
+        (ContentView::Current, variant, (Some(0), Some(1))),
+        (ContentView::Published, variant, (None, None)),
+    ] {
+        let found = search_indexes::find_searched(tx, workspace, view, variant).await?.unwrap();
+        assert_eq!((found.own, found.of_variant), numbers);
+        assert_eq!((found.index, found.language), (index.clone(), None));
+    }
     for (query, expected) in [
         ("harbour", vec![second]),
         ("harbour sea \"w end\" -ferry", vec![second]),
