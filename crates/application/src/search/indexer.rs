@@ -43,6 +43,15 @@ const SCAN_PAGE: i64 = 256;
 const STEPS_LIMIT: usize = 16;
 const STEPS_PER_REBUILD: usize = 4;
 
+/// While this many writes of requests wait, as at their full rate, they get nine times the time
+/// that the index takes, within a limit.
+const WAITING_WRITES: usize = 4;
+const WRITES_SHARE: u32 = 9;
+const PAUSE_LIMIT: Duration = Duration::from_millis(500);
+
+/// The lag from which on the index takes an equal share.
+const PRIORITY_LAG: Duration = Duration::from_secs(30);
+
 /// The time after which a command itself rebuilds an index, as no server does.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -256,27 +265,34 @@ impl Indexer {
     async fn write(&self, workspace: WorkspaceId, batch: &Arc<Batch>) -> Result<bool, Error> {
         let (mut index, mut next) = (batch.index.clone(), 0);
         loop {
-            let (own, expected) = (Arc::clone(batch), index.clone());
+            let (started, own, expected) = (Instant::now(), Arc::clone(batch), index.clone());
             let write = async move |tx: &WriteTx<'_>| {
                 write_from(tx, workspace, &own, &expected, next).await
             };
             let written = self.database.write_in_background("search.index", write).await?;
-            let Some((written, reached)) = written else { return Ok(false) };
-            self.measure_lag(&batch.items[next..reached]);
-            (index, next) = (written, reached);
+            let Some(written) = written else { return Ok(false) };
+            let lag = self.measure_lag(&batch.items[next..written.items]);
+            if written.waiting_writes >= WAITING_WRITES && lag < PRIORITY_LAG {
+                let pause = started.elapsed() * WRITES_SHARE;
+                tokio::time::sleep(pause.min(PAUSE_LIMIT)).await;
+            }
+            (index, next) = (written.index, written.items);
             if next == batch.items.len() {
                 return Ok(true);
             }
         }
     }
 
-    /// Sets the gauge of the lag: the age of the oldest event that was indexed just now.
-    fn measure_lag(&self, indexed: &[Item]) {
-        if let Some(Item { progress: Progress::Event(_, created_at), .. }) = indexed.first() {
-            let age_ms = self.environment.now().ms() - created_at.ms();
-            #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-            metrics::gauge!("galley_search_lag_seconds").set(age_ms as f64 / 1_000.0);
-        }
+    /// Returns the lag of the index, and sets its gauge: the age of the oldest event that was
+    /// indexed just now.
+    fn measure_lag(&self, indexed: &[Item]) -> Duration {
+        let Some(Item { progress: Progress::Event(_, created_at), .. }) = indexed.first() else {
+            return Duration::ZERO;
+        };
+        let age_ms = self.environment.now().ms() - created_at.ms();
+        let lag = Duration::from_millis(u64::try_from(age_ms).unwrap_or_default());
+        metrics::gauge!("galley_search_lag_seconds").set(lag.as_secs_f64());
+        lag
     }
 
     /// Creates an index, or begins the rebuild of one from an older version of the analysis.

@@ -367,6 +367,12 @@ impl<'a> WriteTx<'a> {
         self.slice.is_some_and(TimeSlice::is_short)
     }
 
+    /// Returns the number of foreground writes of this node that wait, or run beside this
+    /// background transaction.
+    pub fn waiting_writes(&self) -> usize {
+        self.slice.map_or(0, TimeSlice::writes_under_way)
+    }
+
     /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction
     /// is committed.
     pub fn notify_on_commit(&self) {

@@ -104,6 +104,11 @@ impl TimeSlice {
     }
 
     fn foreground_waits(&self) -> bool {
-        self.blocks_writers && self.pressure.under_way.load(Ordering::Relaxed) > 0
+        self.blocks_writers && self.writes_under_way() > 0
+    }
+
+    /// Returns the number of foreground writes that have begun and not ended.
+    pub(crate) fn writes_under_way(&self) -> usize {
+        self.pressure.under_way.load(Ordering::Relaxed)
     }
 }
