@@ -14,7 +14,7 @@ use std::process::Command;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The sources, relative to the workspace's root. Folders are copied with all files.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "package.json",
     "package-lock.json",
     "console/package.json",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 10] = [
     "console/svelte.config.js",
     "console/tsconfig.json",
     "console/src",
+    "clients/typescript/client/package.json",
     "clients/typescript/tiptap/package.json",
     "clients/typescript/tiptap/src",
 ];

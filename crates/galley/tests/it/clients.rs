@@ -1,15 +1,34 @@
-//! Generated clients for the OpenAPI document: programs that use them compile and run.
+//! Clients for the API: generated ones and `@galley/client`. Programs that use them compile and
+//! run.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use galley_testing::TestStore;
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::program::{Program, free_port, galley, init_token, run};
 
+/// The limit on the size of `@galley/client` after gzip, in bytes.
+const CLIENT_SIZE_LIMIT: usize = 8_000;
+
+/// The folder of the scripts with their npm packages, if there is one.
+fn scripts() -> Option<PathBuf> {
+    let folder = std::env::var_os("GALLEY_TEST_API_CLIENTS").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("SKIPPED: GALLEY_TEST_API_CLIENTS is not set");
+    }
+    folder
+}
+
 /// Runs a tool that npm installed.
-fn tool(folder: &PathBuf, name: &str, arguments: &[&str]) {
+fn tool(folder: &Path, name: &str, arguments: &[&str]) {
     let program = folder.join("node_modules/.bin").join(name);
     let output = run(Command::new(program).args(arguments).current_dir(folder));
     assert!(output.status.success(), "{name}: {output:?}");
@@ -17,10 +36,7 @@ fn tool(folder: &PathBuf, name: &str, arguments: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_on_generated_clients_compile_under_strict_and_run() {
-    let Some(folder) = std::env::var_os("GALLEY_TEST_API_CLIENTS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: GALLEY_TEST_API_CLIENTS is not set");
-        return;
-    };
+    let Some(folder) = scripts() else { return };
     let store = TestStore::sqlite();
     let document = run(galley(&store).arg("openapi"));
     std::fs::write(folder.join("openapi.json"), &document.stdout).unwrap();
@@ -55,4 +71,174 @@ async fn programs_on_generated_clients_compile_under_strict_and_run() {
     assert_eq!(found["titles"], json!(["Typed"]));
     assert_eq!(found["reason"], "validation");
     assert_eq!(found["customData"], "{\"pinned\":true,\"weights\":[1,2]}");
+}
+
+/// Copies a folder, without what npm and the build have made in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (name, target) = (entry.file_name(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), target).unwrap();
+        } else if !["node_modules", "dist", "generated"].iter().any(|made| name == *made) {
+            copy(&entry.path(), &target);
+        }
+    }
+}
+
+/// Builds `@galley/client` for the document of this program, once. Returns its main module.
+fn client(folder: &Path) -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let root = folder.join("package");
+        let package = root.join("clients/typescript/client");
+        let _ = fs::remove_dir_all(&root);
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/typescript/client");
+        copy(Path::new(source), &package);
+        let document = run(galley(&TestStore::sqlite()).arg("openapi"));
+        fs::write(root.join("openapi.json"), &document.stdout).unwrap();
+        let generated = run(Command::new("node").arg(package.join("scripts/generate.mjs")));
+        assert!(generated.status.success(), "{generated:?}");
+        let config = package.join("tsconfig.build.json");
+        tool(folder, "tsc", &["--project", config.to_str().unwrap()]);
+        package.join("dist/index.js")
+    })
+}
+
+/// Returns a command of a script with the client and the address of a server.
+fn script(folder: &Path, mut runtime: Command, name: &str, program: &Program) -> Command {
+    runtime.arg(name).current_dir(folder).env("GALLEY_CLIENT", client(folder));
+    runtime.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", init_token());
+    runtime
+}
+
+fn node() -> Command {
+    Command::new("node")
+}
+
+/// Runs a script that prints `done` at its end.
+fn completes(command: &mut Command) {
+    let output = run(command);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "done", "{output:?}");
+}
+
+/// Returns the file of a package that npm installed for this platform.
+fn installed(folder: &Path, packages: &str, file: &str) -> PathBuf {
+    let packages = fs::read_dir(folder.join("node_modules").join(packages)).unwrap();
+    let files = packages.map(|package| package.unwrap().path().join(file));
+    let is_usable = |file: &PathBuf| {
+        file.exists()
+            && Command::new(file).arg("--version").output().is_ok_and(|run| run.status.success())
+    };
+    files.filter(is_usable).min().expect("a package of this platform is installed")
+}
+
+#[on_both_engines]
+async fn the_client_runs_in_node(store: TestStore) {
+    let Some(folder) = scripts() else { return };
+    let program = Program::serve(&store, free_port());
+    completes(&mut script(&folder, node(), "story-program.mjs", &program));
+}
+
+#[on_both_engines]
+async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
+    let Some(folder) = scripts() else { return };
+    let (count, port) = (size(400, 2_000, 10_000), free_port());
+    let mut program = Program::serve(&store, port);
+    let group = program.request(Method::POST, "/content-groups").json(&json!({"name": "Kills"}));
+    let group: Value = group.send().await.unwrap().json().await.unwrap();
+    let mut command = script(&folder, node(), "creates.mjs", &program);
+    command.env("GALLEY_GROUP", group["id"].as_str().unwrap()).env("COUNT", count.to_string());
+    let mut creates = command.stdout(Stdio::piped()).spawn().unwrap();
+    let output = creates.stdout.take().unwrap();
+    let created = std::thread::spawn(move || std::io::read_to_string(output).unwrap());
+    let mut kills = 0;
+    while creates.try_wait().unwrap().is_none() {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        program.kill();
+        kills += 1;
+        program = Program::serve(&store, port);
+    }
+    assert!(creates.wait().unwrap().success());
+    let created: BTreeMap<String, String> = serde_json::from_str(&created.join().unwrap()).unwrap();
+    assert_eq!(created.len(), count);
+    let mut stored = BTreeSet::new();
+    let mut path = Some("/content-pieces/list?perPage=1000&fields=slug".to_owned());
+    while let Some(page) = path {
+        let response = program.request(Method::GET, &page).send().await.unwrap();
+        path = response.headers().get("link").map(|link| {
+            let link = link.to_str().unwrap();
+            link[1..link.find('>').unwrap()].to_owned()
+        });
+        for piece in response.json::<Vec<Value>>().await.unwrap() {
+            let [slug, id] = ["slug", "id"].map(|field| piece[field].as_str().unwrap().to_owned());
+            if slug.starts_with("created-") {
+                assert!(stored.insert((slug, id)), "{piece} is stored twice");
+            }
+        }
+    }
+    assert_eq!(stored, created.into_iter().collect());
+    report_figure("kills of the server during creates of the client", kills, "at least 3");
+    assert!(kills >= 3, "{kills} kills");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_runs_in_deno_bun_and_a_browser() {
+    let Some(folder) = scripts() else { return };
+    let (store, page) = (TestStore::sqlite(), free_port());
+    let mut command = galley(&store);
+    command.env("GALLEY_INIT_TOKEN", init_token());
+    command.env("GALLEY_CORS_ORIGINS", format!("http://127.0.0.1:{page}"));
+    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
+    let program = Program::start(command);
+    let mut deno = Command::new(installed(&folder, "@deno", "deno"));
+    deno.args(["run", "--allow-env", "--allow-net", "--allow-read", "--no-lock", "--no-remote"]);
+    deno.env("DENO_DIR", store.directory().join("deno")).env("DENO_NO_UPDATE_CHECK", "1");
+    completes(&mut script(&folder, deno, "story-program.mjs", &program));
+    let bun = Command::new(installed(&folder, "@oven", "bin/bun"));
+    completes(&mut script(&folder, bun, "story-program.mjs", &program));
+    let Some(_) = std::env::var_os("GALLEY_TEST_CHROMIUM") else {
+        eprintln!("SKIPPED: GALLEY_TEST_CHROMIUM is not set");
+        return;
+    };
+    let mut browser = script(&folder, node(), "story-browser.mjs", &program);
+    completes(browser.env("PAGE_PORT", page.to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_is_small_and_its_types_follow_the_parameters() {
+    let Some(folder) = scripts() else { return };
+    let package = client(&folder).ancestors().nth(2).unwrap();
+    tool(&folder, "tsc", &["--noEmit", "--project", package.to_str().unwrap()]);
+    let output =
+        run(node().arg("size.mjs").current_dir(&folder).env("GALLEY_CLIENT", client(&folder)));
+    let found: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    report_figure("bytes of the client after gzip", found, "at most 8,000");
+    assert!(found <= CLIENT_SIZE_LIMIT, "{found} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_verifies_requests_of_webhooks() {
+    let Some(folder) = scripts() else { return };
+    let store = TestStore::sqlite();
+    let mut command = galley(&store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8");
+    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
+    let program = Program::start(command);
+    let mut receiver = script(&folder, node(), "receiver.mjs", &program);
+    let output = run(receiver.env("RECEIVER_PORT", free_port().to_string()));
+    assert!(output.status.success(), "{output:?}");
+    let outcomes: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = json!({
+        "verified": "tagChanged",
+        "fetched": "tagChanged",
+        "text": "tagChanged",
+        "rotated": "tagChanged",
+        "label": "Verified",
+        "changed": "no signature is valid",
+        "other": "no signature is valid",
+        "late": "the timestamp is too far from the clock",
+        "unsigned": "the header webhook-id is missing",
+    });
+    assert_eq!(outcomes, expected);
 }
