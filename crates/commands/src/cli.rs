@@ -64,6 +64,8 @@ pub enum Command {
     Assets(AssetsCommand),
     /// Search content pieces, or rebuild the search index
     Search(SearchArguments),
+    /// Print TypeScript types of the custom data, groups and variants
+    Types(TypesArguments),
     /// Print the audit log, newest entry first
     Audit(AuditArguments),
     /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
@@ -453,6 +455,25 @@ pub enum SearchCommand {
 }
 
 #[derive(Args)]
+pub struct TypesArguments {
+    /// Write the types into this file, instead of printing them
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Only compare the types with the file, and fail if they differ
+    #[arg(long, requires = "out")]
+    pub check: bool,
+    /// Use the workspace with this id (required if there are several)
+    #[arg(long, value_name = "ID")]
+    pub workspace: Option<String>,
+    /// Read the workspace from the running server at this address
+    #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
+    pub url: Option<String>,
+    /// Authenticate with this access token of the server
+    #[arg(long, env = "GALLEY_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+#[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ImportArguments {
     /// Import these Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or
@@ -510,6 +531,12 @@ pub struct ImportArguments {
 }
 
 /// Omits the token.
+impl std::fmt::Debug for TypesArguments {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("TypesArguments").field("out", &self.out).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for ImportArguments {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("ImportArguments")

@@ -27,6 +27,7 @@ mod sign_in;
 pub mod start;
 mod store;
 mod token;
+mod types;
 pub mod version;
 mod workspace;
 
@@ -53,6 +54,7 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Group(command) => done(group::run(settings, &command).await),
         Command::Assets(command) => assets::run(settings, &command).await,
         Command::Search(arguments) => done(search::run(settings, &arguments).await),
+        Command::Types(arguments) => types::run(settings, &arguments).await,
         Command::Audit(arguments) => done(audit::run(settings, &arguments).await),
         Command::SignIn(arguments) => done(sign_in::run(settings, &arguments).await),
         Command::Member(command) => done(member::run(settings, &command).await),

@@ -14,7 +14,9 @@ export type ContentTree = Schemas["ContentTree"];
 
 /** The types of a workspace, as `galley types` writes them. */
 export interface WorkspaceTypes {
-  /** The custom data of pieces. */
+  /** The custom data of the pieces in a group, by its id. */
+  groups?: object;
+  /** The custom data of any piece. */
   customData: unknown;
   /** The keys of variants. */
   variant: string;
@@ -130,8 +132,17 @@ type HasContent<Given> = Given extends { content: true }
     : false;
 
 type CustomData<Given, Types extends WorkspaceTypes> = Given extends { customData: "object" }
-  ? Types["customData"] | null
+  ? GroupData<Given, Types> | null
   : string | null;
+
+/** The custom data in the group that a list names alone. Groups below it may have other types. */
+type GroupData<Given, Types extends WorkspaceTypes> = Given extends { contentGroupId: infer Group extends string }
+  ? Given extends { subtree: boolean }
+    ? Types["customData"]
+    : Group extends keyof Types["groups"]
+      ? Types["groups"][Group]
+      : Types["customData"]
+  : Types["customData"];
 
 type WholePiece<Given, Types extends WorkspaceTypes> = Omit<Schemas["ContentPiece"], "content" | "customData"> & {
   customData: CustomData<Given, Types>;

@@ -242,3 +242,85 @@ async fn the_client_verifies_requests_of_webhooks() {
     });
     assert_eq!(outcomes, expected);
 }
+
+/// The groups of a test, with the names of their parents and their schemas.
+fn described_groups() -> [(&'static str, Option<&'static str>, Value); 5] {
+    let seo = json!({"type": "object", "required": ["title"], "additionalProperties": true,
+        "properties": {"title": {"type": "string"}, "description": {"type": ["string", "null"]}}});
+    let posts = json!({"type": "object", "required": ["seo"], "additionalProperties": false,
+        "properties": {"seo": {"$ref": "#/$defs/seo"}, "rating": {"enum": [1, 2, 3]},
+            "weights": {"items": {"type": "number"}, "maxItems": 9}},
+        "$defs": {"seo": seo}});
+    let menu = json!({"type": "object", "required": ["label", "entries"], "additionalProperties": false,
+        "title": "A menu", "description": "It nests */ itself",
+        "properties": {"label": {"type": "string"}, "entries": {"type": "array", "items": {"$ref": "#"}}}});
+    let circle = json!({"type": "object", "required": ["kind", "radius"],
+        "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}});
+    let rectangle = json!({"type": "object", "required": ["kind", "sides"],
+        "properties": {"kind": {"const": "rectangle"}, "sides": {"type": "array", "minItems": 1,
+            "prefixItems": [{"type": "number"}, {"type": "number"}], "items": false}}});
+    let shapes = json!({"properties": {"shape": {"oneOf": [circle, rectangle]},
+        "a \"quoted\" name": {"enum": ["*/", null]},
+        "by-language": {"type": "object", "additionalProperties": {"type": "string"}}}});
+    [
+        ("Posts", None, posts),
+        ("News", Some("Posts"), Value::Null),
+        ("Menus & more", Some("Posts"), menu),
+        ("Shapes", None, shapes),
+        ("Notes", None, Value::Null),
+    ]
+}
+
+#[on_both_engines]
+async fn types_of_a_workspace_compile_with_the_client(store: TestStore) {
+    let Some(folder) = scripts() else { return };
+    let program = Program::serve(&store, free_port());
+    let listed = program.request(Method::GET, "/content-groups/list").send().await.unwrap();
+    let listed: Vec<Value> = listed.json().await.unwrap();
+    let mut ids = BTreeMap::from([("Posts", listed[0]["id"].clone())]);
+    for (name, parent, schema) in described_groups() {
+        let mut body = json!({"name": name, "customDataSchema": schema});
+        let method = if let Some(id) = ids.get(name) {
+            body["id"] = id.clone();
+            Method::PUT
+        } else {
+            body["ancestor"] = parent.map_or(Value::Null, |parent| ids[parent].clone());
+            Method::POST
+        };
+        let request = program.request(method, "/content-groups").json(&body);
+        let response = request.header("prefer", "return=representation").send().await.unwrap();
+        assert!(response.status().is_success(), "{name}: {}", response.text().await.unwrap());
+        ids.insert(name, response.json::<Value>().await.unwrap()["id"].take());
+    }
+    for key in ["de", "pt-BR"] {
+        let body = json!({"key": key, "label": key});
+        let request = program.request(Method::POST, "/variants").json(&body);
+        assert!(request.send().await.unwrap().status().is_success());
+    }
+    client(&folder);
+    let fixture = folder.join("package").join(store.engine());
+    fs::create_dir_all(&fixture).unwrap();
+    let types = fixture.join("workspace.ts");
+    let by_url = ["types", "--url", &program.url, "--out", types.to_str().unwrap()];
+    let output = run(galley(&store).args(by_url).env("GALLEY_TOKEN", init_token()));
+    assert!(output.status.success(), "{output:?}");
+    let printed = run(galley(&store).arg("types"));
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), fs::read_to_string(&types).unwrap());
+    fs::copy(folder.join("workspace-types.ts"), fixture.join("program.ts")).unwrap();
+    let options = json!({"target": "es2022", "module": "nodenext", "strict": true, "noEmit": true,
+        "exactOptionalPropertyTypes": true, "allowImportingTsExtensions": true, "types": [],
+        "lib": ["es2023", "dom", "dom.iterable", "dom.asynciterable"]});
+    let config = json!({"compilerOptions": options, "include": ["*.ts"]});
+    fs::write(fixture.join("tsconfig.json"), config.to_string()).unwrap();
+    fs::write(fixture.join("package.json"), r#"{"type": "module"}"#).unwrap();
+    tool(&folder, "tsc", &["--project", fixture.to_str().unwrap()]);
+
+    let mut check = galley(&store);
+    check.args(["types", "--check", "--out", types.to_str().unwrap()]);
+    assert!(run(&mut check).status.success());
+    let body = json!({"key": "fr", "label": "French"});
+    program.request(Method::POST, "/variants").json(&body).send().await.unwrap();
+    let output = run(&mut check);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("workspace.ts differs"));
+}

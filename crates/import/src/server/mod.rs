@@ -51,6 +51,19 @@ impl ServerDestination {
         Ok(Self { api: Arc::new(ApiClient::new(url, token)?), tags: None })
     }
 
+    /// Returns all items of a list with ids. The path ends in `?` or `&`.
+    pub async fn list(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        let cursor = |item: &Value| format!("&lastId={}", item["id"].as_str().unwrap_or_default());
+        let listed = self.api.list(path, PAGE_SIZE, cursor).await.map_err(fatal_error);
+        listed.with_context(|| format!("--url {}", self.api.base()))
+    }
+
+    /// Returns a resource.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let found = self.api.get(path).await.map_err(fatal_error);
+        found.with_context(|| format!("--url {}", self.api.base()))
+    }
+
     /// Returns the importer of files.
     pub(crate) fn assets(&self, group: ContentGroupId) -> AssetImporter {
         AssetImporter::new(Arc::new(ServerAssets(Arc::clone(&self.api))), group)
