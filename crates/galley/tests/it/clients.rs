@@ -105,6 +105,28 @@ fn client(folder: &Path) -> &'static Path {
     })
 }
 
+/// Returns the folder of the example blog in a package folder, with its packages. Without earlier
+/// builds, its content is loaded anew.
+fn blog(folder: &Path) -> PathBuf {
+    client(folder);
+    let (root, package) = (folder.join("package"), "clients/typescript/astro");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    copy(&repository.join(package), &root.join(package));
+    let links = root.join("node_modules/@galley");
+    let _ = fs::remove_dir_all(&links);
+    fs::create_dir_all(&links).unwrap();
+    for name in ["client", "astro"] {
+        let target = root.join("clients/typescript").join(name);
+        std::os::unix::fs::symlink(target, links.join(name)).unwrap();
+    }
+    let config = root.join(package).join("tsconfig.build.json");
+    tool(folder, "tsc", &["--project", config.to_str().unwrap()]);
+    let blog = root.join("examples/astro-blog");
+    let _ = fs::remove_dir_all(&blog);
+    copy(&repository.join("examples/astro-blog"), &blog);
+    blog
+}
+
 /// Returns a command of a script with the client and the address of a server.
 fn script(folder: &Path, mut runtime: Command, name: &str, program: &Program) -> Command {
     runtime.arg(name).current_dir(folder).env("GALLEY_CLIENT", client(folder));
@@ -323,4 +345,106 @@ async fn types_of_a_workspace_compile_with_the_client(store: TestStore) {
     let output = run(&mut check);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("workspace.ts differs"));
+}
+
+/// Builds the blog, and returns the numbers of requests of it by route.
+async fn build_blog(
+    folder: &Path,
+    blog: &Path,
+    program: &Program,
+    metrics: &str,
+) -> BTreeMap<String, u64> {
+    let count = async || {
+        let text = reqwest::get(metrics).await.unwrap().text().await.unwrap();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for line in text.lines().filter(|line| line.starts_with("galley_http_requests_total{")) {
+            let route = line.split("route=\"").nth(1).and_then(|rest| rest.split('"').next());
+            let number = line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
+            *counts.entry(route.unwrap().to_owned()).or_default() += number.unwrap();
+        }
+        counts
+    };
+    let before = count().await;
+    let mut build = Command::new(folder.join("node_modules/.bin/astro"));
+    build.arg("build").current_dir(blog).env("ASTRO_TELEMETRY_DISABLED", "1");
+    build.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", init_token());
+    let output = run(&mut build);
+    assert!(output.status.success(), "{output:?}");
+    let mut counts = count().await;
+    for (route, earlier) in before {
+        *counts.get_mut(&route).unwrap() -= earlier;
+    }
+    counts.retain(|_, count| *count > 0);
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_build_of_the_blog_requests_changed_pieces_only() {
+    let Some(folder) = scripts() else { return };
+    let (store, metrics) = (TestStore::sqlite(), free_port());
+    let mut command = galley(&store);
+    command.env("GALLEY_INIT_TOKEN", init_token());
+    command.env("GALLEY_METRICS_ADDR", format!("127.0.0.1:{metrics}"));
+    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
+    let program = Program::start(command);
+    let send = async |method: Method, path: &str, body: Value| -> Value {
+        let response = program.request(method, path).json(&body).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());
+        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or_default()
+    };
+    let group = send(Method::POST, "/content-groups", json!({"name": "Blog"})).await["id"].take();
+    let tag = send(Method::POST, "/tags", json!({"label": "Harbours"})).await["id"].take();
+    send(Method::POST, "/variants", json!({"key": "de", "label": "German"})).await;
+    let mut ids = Vec::new();
+    for batch in 0..10 {
+        let pieces = (batch * 100..batch * 100 + 100).map(|number| {
+            let tags = if number % 100 == 0 { vec![tag.clone()] } else { Vec::new() };
+            json!({"title": format!("Post {number}"), "slug": format!("post-{number}"), "tags": tags,
+                "members": [], "contentGroupId": group,
+                "content": format!("<h2>A heading</h2><p>Text {number}</p><img src=\"/a/x/y.jpg\">")})
+        });
+        let body = json!({"pieces": pieces.collect::<Vec<_>>()});
+        let created = send(Method::POST, "/content-pieces/batch", body).await;
+        let created = created["pieces"].as_array().unwrap();
+        ids.extend(created.iter().map(|piece| piece["id"].as_str().unwrap().to_owned()));
+    }
+    let translated = json!({"id": ids[1], "variant": "de", "title": "Beitrag", "slug": "beitrag"});
+    send(Method::PUT, "/content-pieces", translated).await;
+    let blog = blog(&folder);
+    let metrics = format!("http://127.0.0.1:{metrics}/metrics");
+    let page = |path: &str| fs::read_to_string(blog.join("dist").join(path)).unwrap_or_default();
+
+    let requests = build_blog(&folder, &blog, &program, &metrics).await;
+    assert_eq!(requests["/content-pieces/list"], 11, "{requests:?}");
+    let post = page("post-1/index.html");
+    assert!(post.contains("<h2 id=\"a-heading\">A heading</h2><p>Text 1</p>"), "{post}");
+    let image = format!("srcset=\"{}/a/x/y.jpg?w=480 480w, ", program.url);
+    assert!(post.contains(&image), "{post}");
+    assert!(post.contains("hreflang=\"de\""), "{post}");
+    assert!(page("de/beitrag/index.html").contains("<h1>Beitrag</h1>"));
+    assert!(page("tags/harbours/index.html").contains("Post 900"));
+    assert_eq!(page("rss.xml").matches("<item>").count(), 1_000);
+    assert!(page("sitemap-0.xml").contains("/post-999/"));
+
+    let requests = build_blog(&folder, &blog, &program, &metrics).await;
+    let none: BTreeMap<String, u64> =
+        ["/events", "/events/position", "/tags/list"].map(|route| (route.to_owned(), 1)).into();
+    assert_eq!(requests, none);
+
+    send(Method::PUT, "/tags", json!({"id": tag, "label": "Ports"})).await;
+    let changed = json!({"id": ids[2], "title": "Another title", "slug": "another"});
+    send(Method::PUT, "/content-pieces", changed).await;
+    send(Method::DELETE, &format!("/content-pieces?id={}", ids[3]), Value::Null).await;
+    let body = json!({"id": ids[1], "variant": "de", "title": null, "slug": null});
+    send(Method::PUT, "/content-pieces", body).await;
+    let requests = build_blog(&folder, &blog, &program, &metrics).await;
+    // Thirteen pieces fit in a request, which is sent once for each language.
+    assert_eq!(requests["/content-pieces/list"], 2, "{requests:?}");
+    assert!(page("tags/ports/index.html").contains("Post 900"));
+    assert!(page("tags/harbours/index.html").is_empty());
+    assert!(page("another/index.html").contains("<h1>Another title</h1>"));
+    for gone in ["post-2", "post-3", "de/beitrag"] {
+        assert!(page(&format!("{gone}/index.html")).is_empty(), "{gone} is still there");
+    }
+    assert!(page("post-4/index.html").contains("Text 4"));
 }
