@@ -5,7 +5,7 @@ export class GalleyError extends Error {
   override readonly name = "GalleyError";
   /** The status of the response. */
   readonly status: number;
-  /** The cause, or `unknown` if a proxy has responded. */
+  /** The cause, or `unknown` if the response is not of Galley, such as that of a proxy. */
   readonly reason: Reason | "unknown";
   /** The invalid fields and parameters. */
   readonly issues: Schemas["Issue"][];
@@ -13,13 +13,21 @@ export class GalleyError extends Error {
   readonly requestId: string | null;
   /** All members of the problem. */
   readonly problem: Partial<Schemas["Problem"]>;
+  /** True if an earlier attempt of the same request may have taken effect. */
+  readonly isUncertain: boolean;
 
-  constructor(status: number, problem: Partial<Schemas["Problem"]>, requestId: string | null = null) {
-    super(problem.detail ?? `The server responds with ${status}.`);
+  constructor(
+    status: number,
+    problem: Partial<Schemas["Problem"]>,
+    requestId: string | null = null,
+    isUncertain = false,
+  ) {
+    super(problem.detail ?? `The server responds with ${status}, and not in the form of Galley.`);
     this.status = status;
     this.problem = problem;
     this.reason = problem.reason ?? "unknown";
     this.issues = problem.issues ?? [];
     this.requestId = problem.requestId ?? requestId;
+    this.isUncertain = isUncertain;
   }
 }

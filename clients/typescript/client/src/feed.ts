@@ -1,14 +1,17 @@
 /** The event feed as a stream (server-sent events). */
-import { backoff, isTransient, retryAfter, sleep } from "./retry.ts";
+import { GalleyError } from "./error.ts";
+import { backoff, retryAfter, sleep } from "./retry.ts";
 import { problem, type Transport } from "./transport.ts";
 import type { FeedEvent } from "./webhook.ts";
 
 /** The options of a stream of events. */
 export interface FollowOptions {
   /** The `sequence` of the event after which the stream begins; by default the oldest stored one. */
-  after?: number;
+  after?: number | undefined;
   /** Ends the stream: the iteration throws its reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
+  /** Is called with the cause before each new connection, for a log. */
+  onReconnect?: ((cause: unknown) => void) | undefined;
 }
 
 /** The time without data, of which heartbeats are a part, after which a connection counts as dead. */
@@ -17,63 +20,79 @@ const SILENCE = 45_000;
 /** Follows the events after a position. Connects again from the last event after each failure. */
 export async function* followEvents(
   transport: Transport,
-  { after, signal }: FollowOptions = {},
+  { after, signal, onReconnect }: FollowOptions = {},
 ): AsyncGenerator<FeedEvent, never> {
   let last = after;
   for (let failures = 0; ; failures++) {
-    let wait = 0;
-    const silence = new AbortController();
-    const timer = new Timer(() => silence.abort(new DOMException("The stream is silent", "TimeoutError")));
+    signal?.throwIfAborted();
+    const call = { method: "GET", path: "/events", headers: { accept: "text/event-stream" } };
+    // A mistake in the token would fail for ever.
+    const headers = await transport.headers(call);
+    if (last !== undefined) headers.set("last-event-id", String(last));
+    const connection = new Connection(signal);
+    let [wait, cause]: [number, unknown] = [0, new Error("The server has closed the stream")];
     try {
-      const headers: Record<string, string> = { accept: "text/event-stream" };
-      if (last !== undefined) headers["last-event-id"] = String(last);
-      const call = { method: "GET", path: "/events", headers, options: signal ? { signal } : {} };
-      const response = await transport.attempt(call, silence.signal);
-      if (response.ok && response.body !== null) {
-        for await (const event of parse(response.body, () => timer.restart())) {
-          failures = 0;
+      const response = await transport.fetch(call, headers, connection.signal);
+      if (response.ok && response.headers.get("content-type")?.startsWith("text/event-stream") && response.body) {
+        for await (const event of parse(response.body, connection, () => (failures = 0))) {
+          signal?.throwIfAborted();
           last = event.sequence;
           yield event;
         }
-      } else if (isTransient(response.status)) {
-        wait = retryAfter(response.headers);
-        await response.body?.cancel();
       } else {
-        throw await problem(response);
+        wait = retryAfter(response.headers);
+        const { status, headers } = response;
+        throw problem({ status, headers, text: await response.text() });
       }
     } catch (error) {
       signal?.throwIfAborted();
-      if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
+      cause = error;
+      const isTransient = !(error instanceof GalleyError) || error.status >= 500 || [408, 429].includes(error.status);
+      if (!isTransient) throw error;
     } finally {
-      timer.stop();
-      silence.abort();
+      connection.close();
     }
-    await sleep(Math.max(wait, backoff(failures, transport.policy)), signal);
+    onReconnect?.(cause);
+    await sleep(Math.min(Math.max(wait, backoff(failures, transport.policy)), transport.policy.longest), signal);
   }
 }
 
-/** A timer that begins again with each sign of life. */
-class Timer {
-  readonly #expire: () => void;
+/** A connection, which ends after a silence, or with the caller's signal. */
+class Connection {
+  readonly #controller = new AbortController();
+  readonly #given: AbortSignal | undefined;
+  readonly #abort = () => this.#controller.abort(this.#given?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(expire: () => void) {
-    this.#expire = expire;
+  constructor(given: AbortSignal | undefined) {
+    this.#given = given;
+    given?.addEventListener("abort", this.#abort);
     this.restart();
   }
 
-  restart(): void {
-    this.stop();
-    this.#timer = setTimeout(this.#expire, SILENCE);
+  get signal(): AbortSignal {
+    return this.#controller.signal;
   }
 
-  stop(): void {
+  restart(): void {
     clearTimeout(this.#timer);
+    const expire = () => this.#controller.abort(new DOMException("The stream is silent", "TimeoutError"));
+    this.#timer = setTimeout(expire, SILENCE);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#given?.removeEventListener("abort", this.#abort);
+    this.#controller.abort();
   }
 }
 
 /** Parses the events of a stream. The server sends the data of an event as one line. */
-async function* parse(body: ReadableStream<Uint8Array>, onData: () => void): AsyncGenerator<FeedEvent> {
+async function* parse(
+  body: ReadableStream<Uint8Array>,
+  connection: Connection,
+  onData: () => void,
+): AsyncGenerator<FeedEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
@@ -81,6 +100,7 @@ async function* parse(body: ReadableStream<Uint8Array>, onData: () => void): Asy
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      connection.restart();
       onData();
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = lines.pop() ?? "";

@@ -8,6 +8,9 @@ export interface RetryPolicy {
 
 const FIRST_BACKOFF = 250;
 
+/** The longest time of a timer. A longer one would expire at once. */
+export const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** Statuses after which the request may succeed later. */
 const TRANSIENT = [408, 429, 502, 503, 504];
 

@@ -29,19 +29,28 @@ export type OperationName = Row[0];
 
 type KindOf<Name extends OperationName> = Extract<Row, readonly [Name, ...unknown[]]>[1];
 
-/** Values of a query: lists are joined by commas, dates are written as times. */
-type QueryValue<Value> = string extends Value ? Value | readonly string[] | Date : Value;
+/** The operations with parameters of several values. */
+type Filtered = "listContentPieces" | "searchContentPieces" | "listContentPieceSources";
+
+/** Several values are joined by commas, and a `Date` is written as a time. */
+type QueryValue<Name, Key, Value> =
+  | Value
+  | (Name extends Filtered ? (Key extends "ids" | "tagId" | "contentGroupId" ? readonly string[] : never) : never)
+  | (Key extends "updatedSince" | "dateFrom" | "dateTo" | "since" | "until" ? Date : never);
 
 type Query<Name extends OperationName> = operations[Name] extends { parameters: { query?: infer Parameters } }
   ? Parameters extends object
-    ? { [Key in keyof Parameters]: QueryValue<NonNullable<Parameters[Key]>> | Extract<Parameters[Key], undefined> }
+    ? { [Key in keyof Parameters]: QueryValue<Name, Key, Parameters[Key]> | MaybeUndefined<Parameters, Key> }
     : never
   : never;
+
+/** An optional member may be `undefined`. */
+type MaybeUndefined<Object, Key extends keyof Object> = object extends Pick<Object, Key> ? undefined : never;
 
 type Body<Name extends OperationName> = operations[Name] extends {
   requestBody?: { content: { "application/json": infer Json } };
 }
-  ? Json
+  ? { [Key in keyof Json]: Json[Key] | MaybeUndefined<Json, Key> }
   : never;
 
 /** The parameters or the body of an operation. */
@@ -67,19 +76,19 @@ type Preferred<Union> =
 /** The options of a single request. */
 export interface RequestOptions {
   /** Aborts the request and its retries. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** The timeout of an attempt, in milliseconds. */
-  timeout?: number;
+  timeout?: number | undefined;
   /** A resource that this client read, or an entity tag: a change of any other version is rejected. */
-  ifMatch?: object | string;
+  ifMatch?: object | string | undefined;
   /** The key of a repeatable POST. By default each call has its own. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
   /** The workspace of a request with a session. */
-  workspace?: string;
+  workspace?: string | undefined;
   /** Accepts data of a replica that are up to this many seconds old. */
-  maxAge?: number;
+  maxAge?: number | undefined;
   /** Further headers. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
 }
 
 /** Requests the resource in the response to a change. */
@@ -119,21 +128,23 @@ type Plain<Name extends OperationName> = operations[Name]["responses"] extends {
     ? Result<Name>
     : Smallest<Result<Name>>;
 
-type Format<Given> = Given extends { contentFormat: "html" | "markdown" } ? string : ContentTree;
+type Format<Given> = Given extends { contentFormat: infer Named } ? FormatOf<Named> : ContentTree;
+
+type FormatOf<Named> = Named extends "html" | "markdown" ? string : ContentTree;
 
 type HasContent<Given> = Given extends { content: true }
   ? true
-  : Given extends { fields: infer Fields }
-    ? Fields extends readonly string[]
-      ? "content" extends Fields[number]
-        ? true
-        : false
+  : Given extends { fields: readonly (infer Field)[] }
+    ? "content" extends Field
+      ? true
       : false
     : false;
 
-type CustomData<Given, Types extends WorkspaceTypes> = Given extends { customData: "object" }
-  ? GroupData<Given, Types> | null
+type CustomData<Given, Types extends WorkspaceTypes> = Given extends { customData: infer Form }
+  ? DataOf<Form, Given, Types> | null
   : string | null;
+
+type DataOf<Form, Given, Types extends WorkspaceTypes> = Form extends "object" ? GroupData<Given, Types> : string;
 
 /** The custom data in the group that a list names alone. Groups below it may have other types. */
 type GroupData<Given, Types extends WorkspaceTypes> = Given extends { contentGroupId: infer Group extends string }
@@ -144,52 +155,60 @@ type GroupData<Given, Types extends WorkspaceTypes> = Given extends { contentGro
       : Types["customData"]
   : Types["customData"];
 
-type WholePiece<Given, Types extends WorkspaceTypes> = Omit<Schemas["ContentPiece"], "content" | "customData"> & {
+/** The fields that only some responses have. */
+type Special = "content" | "customData" | "revision" | "conversionWarnings";
+
+type WholePiece<Given, Types extends WorkspaceTypes> = Omit<Schemas["ContentPiece"], Special> & {
   customData: CustomData<Given, Types>;
 } & (HasContent<Given> extends true ? { content: Format<Given> } : unknown);
 
 /** A piece as the parameters of a request select it: its fields, content and custom data. */
 export type Piece<Given = unknown, Types extends WorkspaceTypes = WorkspaceTypes> = Given extends {
-  fields: infer Fields extends readonly string[];
+  fields: readonly (infer Field)[];
 }
-  ? Pick<WholePiece<Given, Types>, Extract<keyof WholePiece<Given, Types>, Fields[number] | "id" | ContentKey<Given>>>
+  ? PieceField extends Field
+    ? Partial<WholePiece<Given, Types>> & { id: string }
+    : Pick<WholePiece<Given, Types>, Extract<keyof WholePiece<Given, Types>, Field | "id" | ContentKey<Given>>>
   : WholePiece<Given, Types>;
 
 type ContentKey<Given> = HasContent<Given> extends true ? "content" : never;
 
 /** The fields that `fields` selects. */
-export type PieceField = keyof Schemas["ContentPiece"];
+export type PieceField = Exclude<keyof Schemas["ContentPiece"], "revision" | "conversionWarnings">;
 
 type PieceQuery<Name extends OperationName, Types extends WorkspaceTypes> = Omit<
   Input<Name>,
   "fields" | "variant"
 > & {
-  fields?: readonly PieceField[];
-  variant?: Types["variant"];
+  fields?: readonly PieceField[] | undefined;
+  variant?: Types["variant"] | undefined;
 };
+
+/** Rejects parameters that the operation lacks, as inference would accept them. */
+type Known<Given, Parameters> = Given & Record<Exclude<keyof Given, keyof Parameters>, never>;
 
 /** The operations that read pieces: their results depend on the parameters. */
 export interface PieceReads<Types extends WorkspaceTypes> {
   /** Reads a piece. */
   getContentPiece<const Given extends PieceQuery<"getContentPiece", Types>>(
-    input: Given,
+    input: Known<Given, PieceQuery<"getContentPiece", Types>>,
     options?: RequestOptions,
   ): Promise<Piece<Given, Types>>;
   /** Lists pieces. */
   listContentPieces<const Given extends PieceQuery<"listContentPieces", Types>>(
-    input?: Given,
+    input?: Known<Given, PieceQuery<"listContentPieces", Types>>,
     options?: RequestOptions,
   ): Pages<Piece<Given, Types>>;
   /** Searches pieces, the most relevant first. */
   searchContentPieces<const Given extends PieceQuery<"searchContentPieces", Types>>(
-    input: Given,
+    input: Known<Given, PieceQuery<"searchContentPieces", Types>>,
     options?: RequestOptions,
   ): Pages<Omit<Schemas["SearchHit"], "piece"> & { piece: Piece<Given, Types> }>;
   /** Reads a piece as it was at a revision. */
   getRevision<const Given extends PieceQuery<"getRevision", Types>>(
-    input: Given,
+    input: Known<Given, PieceQuery<"getRevision", Types>>,
     options?: RequestOptions,
-  ): Promise<Piece<Given, Types>>;
+  ): Promise<Piece<Given, Types> & { revision: NonNullable<Schemas["ContentPiece"]["revision"]> }>;
 }
 
 /** All operations, by the names that the documentation of the API has. */

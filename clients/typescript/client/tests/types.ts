@@ -9,7 +9,8 @@ interface Blog {
   variant: "de" | "pt-BR";
 }
 
-const galley = createClient({ url: "http://127.0.0.1:8080" });
+declare const maybe: string | undefined;
+const galley = createClient({ url: "http://127.0.0.1:8080", token: maybe });
 const blog = createClient<Blog>({ url: "http://127.0.0.1:8080", token: async () => "galley_" });
 
 export async function contents(): Promise<void> {
@@ -26,6 +27,20 @@ export async function contents(): Promise<void> {
   check<Equal<typeof fields.content, string>>();
   // @ts-expect-error There is no such field.
   galley.getContentPiece({ id: "cp_", fields: ["titel"] });
+  // @ts-expect-error There is no such parameter.
+  galley.getContentPiece({ id: "cp_", contnet: true });
+  // @ts-expect-error There is no such filter.
+  galley.listContentPieces({ contentGroupID: "cg_", sort: "-date" });
+  // @ts-expect-error A tag is deleted by a single id.
+  galley.deleteTag({ id: ["tag_"] });
+  const format = "html" as "html" | "json";
+  const either = await galley.getContentPiece({ id: "cp_", content: true, contentFormat: format });
+  check<Equal<typeof either.content, string | ContentTree>>();
+  const some = await galley.getContentPiece({ id: "cp_", fields: ["title"] as ("title" | "slug")[] });
+  check<Equal<keyof typeof some, "id" | "title" | "slug">>();
+  const revision = await galley.getRevision({ id: "cp_", revision: "rev_", fields: ["title"] });
+  check<Equal<typeof revision.title, string>>();
+  revision.revision.id;
   // @ts-expect-error The id is required.
   galley.getContentPiece({});
   // @ts-expect-error There is no such parameter.
@@ -48,6 +63,7 @@ export async function workspaceTypes(): Promise<void> {
 export async function lists(): Promise<void> {
   const filters = { contentGroupId: ["cg_"], dateFrom: new Date(), sort: "-date", perPage: 50 } as const;
   for await (const piece of galley.listContentPieces(filters)) check<Equal<typeof piece.title, string>>();
+  galley.listContentPieces({ contentGroupId: maybe, sort: "title" }, { workspace: maybe });
   const tags = await galley.listTags().all();
   check<Equal<typeof tags, Schemas["Tag"][]>>();
   const { total } = await galley.listContentPieces({ total: true }).first();
@@ -69,6 +85,7 @@ export async function changes(): Promise<void> {
   check<Equal<typeof deleted, void>>();
   const test = await galley.testWebhook({ id: "wh_" });
   check<Equal<typeof test, Schemas["Accepted"]>>();
+  galley.updateVariant({ id: "var_", description: maybe });
   // @ts-expect-error The label is required.
   galley.createTag({ color: "blue" });
   // @ts-expect-error There is no such color.

@@ -73,7 +73,10 @@ export async function story({ createClient, etagOf, GalleyError, retryOnConflict
   same(await galley.createTag({ label: `${name} twice` }, { idempotencyKey: key }), first, "a repeated creation");
 
   const bytes = new TextEncoder().encode(name);
-  const asset = await galley.uploadAsset(new Blob([bytes]), { filename: "notes.txt", alt: "Notes", contentGroupId: group });
+  const upload = { filename: "notes.txt", alt: "Notes", contentGroupId: group };
+  const asset = await galley.uploadAsset(new Blob([bytes]), upload, { idempotencyKey: `${key}-file` });
+  same((await galley.uploadAsset(bytes, upload, { idempotencyKey: `${key}-file` })).id, asset.id, "a repeated upload");
+  await galley.updateAsset({ id: asset.id, alt: "Other notes" }, { ifMatch: asset });
   same([asset.filename, asset.alt, asset.size], ["notes.txt", "Notes", bytes.length], "an uploaded file");
 
   const { sequence } = await galley.getEventPosition();
@@ -89,10 +92,19 @@ export async function story({ createClient, etagOf, GalleyError, retryOnConflict
   await following;
   same(seen, [["contentPieceUpdated", "Followed"], ["contentPieceRemoved", "Followed"]], "events");
 
+  const empty = await rejection(galley.listContentPieces({ ids: [] }).all(), "an empty list of ids");
+  same(empty.message, "ids is an empty list", "an empty list of ids");
+
   const controller = new AbortController();
   controller.abort(new Error("enough"));
   const aborted = await rejection(galley.getProfile(undefined, { signal: controller.signal }), "an aborted request");
   same(aborted.message, "enough", "an aborted request");
   const wrong = createClient({ url, token: () => Promise.resolve("galley_wrong") });
   same((await rejection(wrong.getProfile(), "a wrong token")).reason, "unauthorized", "a wrong token");
+  const broken = await rejection(createClient({ url, token: "secret\ntoken" }).getProfile(), "a broken token");
+  same(broken.message.includes("secret"), false, "an error without the token");
+  for (const address of ["localhost:8080", "http://user:password@localhost", "http://localhost/?x=1"]) {
+    const rejected = await rejection((async () => createClient({ url: address }))(), address);
+    same(rejected.message.startsWith("url must"), true, address);
+  }
 }

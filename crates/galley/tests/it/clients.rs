@@ -99,8 +99,9 @@ fn client(folder: &Path) -> &'static Path {
         fs::write(root.join("openapi.json"), &document.stdout).unwrap();
         let generated = run(Command::new("node").arg(package.join("scripts/generate.mjs")));
         assert!(generated.status.success(), "{generated:?}");
-        let config = package.join("tsconfig.build.json");
-        tool(folder, "tsc", &["--project", config.to_str().unwrap()]);
+        for config in ["tsconfig.build.json", "tsconfig.types.json"] {
+            tool(folder, "tsc", &["--project", package.join(config).to_str().unwrap()]);
+        }
         package.join("dist/index.js")
     })
 }
@@ -165,7 +166,7 @@ async fn the_client_runs_in_node(store: TestStore) {
 #[on_both_engines]
 async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     let Some(folder) = scripts() else { return };
-    let (count, port) = (size(400, 2_000, 10_000), free_port());
+    let (count, port) = (size(200, 2_000, 10_000), free_port());
     let mut program = Program::serve(&store, port);
     let group = program.request(Method::POST, "/content-groups").json(&json!({"name": "Kills"}));
     let group: Value = group.send().await.unwrap().json().await.unwrap();
@@ -202,6 +203,14 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     assert_eq!(stored, created.into_iter().collect());
     report_figure("kills of the server during creates of the client", kills, "at least 3");
     assert!(kills >= 3, "{kills} kills");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_the_client_without_a_response_take_effect_once() {
+    let Some(folder) = scripts() else { return };
+    let store = TestStore::sqlite();
+    let program = Program::serve(&store, free_port());
+    completes(&mut script(&folder, node(), "losses.mjs", &program));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
