@@ -27,6 +27,7 @@ mod export;
 mod failing_disk;
 mod first_start;
 mod full_disk;
+mod guides;
 mod hostile_schemas;
 mod import;
 mod import_by_url;
