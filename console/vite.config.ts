@@ -1,9 +1,14 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+
+/** The sources of the package, which need no build. */
+const tiptap = fileURLToPath(new URL("../clients/typescript/tiptap/src/index.ts", import.meta.url));
 
 export default defineConfig({
   base: "/console/",
   plugins: [svelte()],
+  resolve: { alias: { "@galley/tiptap": tiptap } },
   build: {
     target: "es2022",
     assetsDir: "assets",

@@ -2,7 +2,8 @@
  * TipTap extensions whose schema is exactly that of Galley's content: every tree that Galley returns
  * loads, and every document of the editor can be stored.
  */
-import type { Extensions } from "@tiptap/core";
+import type { ContentTree } from "@galley/client";
+import type { Editor, Extensions } from "@tiptap/core";
 import { Code } from "@tiptap/extension-code";
 import { Highlight } from "@tiptap/extension-highlight";
 import { Image } from "@tiptap/extension-image";
@@ -83,4 +84,10 @@ export function galleyExtensions(): Extensions {
     Superscript,
     TableKit,
   ];
+}
+
+/** Returns the document of an editor with these extensions, as the content of a piece. */
+export function contentOf(editor: Pick<Editor, "getJSON">): ContentTree {
+  // The types of TipTap don't know the nodes of a schema.
+  return editor.getJSON() as unknown as ContentTree;
 }

@@ -93,6 +93,12 @@ fn client(folder: &Path) -> &'static Path {
         let root = folder.join("package");
         let package = root.join("clients/typescript/client");
         let _ = fs::remove_dir_all(&root);
+        let links = root.join("node_modules/@galley");
+        fs::create_dir_all(&links).unwrap();
+        for name in ["client", "astro", "tiptap"] {
+            let target = root.join("clients/typescript").join(name);
+            std::os::unix::fs::symlink(target, links.join(name)).unwrap();
+        }
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/typescript/client");
         copy(Path::new(source), &package);
         let document = run(galley(&TestStore::sqlite()).arg("openapi"));
@@ -113,19 +119,23 @@ fn blog(folder: &Path) -> PathBuf {
     let (root, package) = (folder.join("package"), "clients/typescript/astro");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     copy(&repository.join(package), &root.join(package));
-    let links = root.join("node_modules/@galley");
-    let _ = fs::remove_dir_all(&links);
-    fs::create_dir_all(&links).unwrap();
-    for name in ["client", "astro"] {
-        let target = root.join("clients/typescript").join(name);
-        std::os::unix::fs::symlink(target, links.join(name)).unwrap();
-    }
     let config = root.join(package).join("tsconfig.build.json");
     tool(folder, "tsc", &["--project", config.to_str().unwrap()]);
     let blog = root.join("examples/astro-blog");
     let _ = fs::remove_dir_all(&blog);
     copy(&repository.join("examples/astro-blog"), &blog);
     blog
+}
+
+/// Compiles the programs in a folder under `strict`, without output.
+fn compile(folder: &Path, programs: &Path) {
+    let options = json!({"target": "es2022", "module": "nodenext", "strict": true, "noEmit": true,
+        "exactOptionalPropertyTypes": true, "allowImportingTsExtensions": true, "types": [],
+        "skipLibCheck": true, "lib": ["es2023", "dom", "dom.iterable", "dom.asynciterable"]});
+    let config = json!({"compilerOptions": options, "include": ["*.ts"]});
+    fs::write(programs.join("tsconfig.json"), config.to_string()).unwrap();
+    fs::write(programs.join("package.json"), r#"{"type": "module"}"#).unwrap();
+    tool(folder, "tsc", &["--project", programs.to_str().unwrap()]);
 }
 
 /// Returns a command of a script with the client and the address of a server.
@@ -203,6 +213,25 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     assert_eq!(stored, created.into_iter().collect());
     report_figure("kills of the server during creates of the client", kills, "at least 3");
     assert!(kills >= 3, "{kills} kills");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trees_of_the_api_load_into_tiptap_and_are_saved_unchanged() {
+    let Some(folder) = scripts() else { return };
+    client(&folder);
+    let package = folder.join("package/clients/typescript/tiptap");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/typescript/tiptap");
+    copy(Path::new(source), &package);
+    let config = package.join("tsconfig.build.json");
+    tool(&folder, "tsc", &["--project", config.to_str().unwrap()]);
+    let store = TestStore::sqlite();
+    let program = Program::serve(&store, free_port());
+    let mut command = script(&folder, node(), "tiptap.mjs", &program);
+    completes(command.env("GALLEY_TIPTAP", package.join("dist/index.js")));
+    let editor = folder.join("package/editor");
+    fs::create_dir_all(&editor).unwrap();
+    fs::copy(folder.join("editor.ts"), editor.join("editor.ts")).unwrap();
+    compile(&folder, &editor);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -338,13 +367,7 @@ async fn types_of_a_workspace_compile_with_the_client(store: TestStore) {
     let printed = run(galley(&store).arg("types"));
     assert_eq!(String::from_utf8(printed.stdout).unwrap(), fs::read_to_string(&types).unwrap());
     fs::copy(folder.join("workspace-types.ts"), fixture.join("program.ts")).unwrap();
-    let options = json!({"target": "es2022", "module": "nodenext", "strict": true, "noEmit": true,
-        "exactOptionalPropertyTypes": true, "allowImportingTsExtensions": true, "types": [],
-        "lib": ["es2023", "dom", "dom.iterable", "dom.asynciterable"]});
-    let config = json!({"compilerOptions": options, "include": ["*.ts"]});
-    fs::write(fixture.join("tsconfig.json"), config.to_string()).unwrap();
-    fs::write(fixture.join("package.json"), r#"{"type": "module"}"#).unwrap();
-    tool(&folder, "tsc", &["--project", fixture.to_str().unwrap()]);
+    compile(&folder, &fixture);
 
     let mut check = galley(&store);
     check.args(["types", "--check", "--out", types.to_str().unwrap()]);
