@@ -16,5 +16,5 @@ async function work() {
 }
 
 await Promise.all(Array.from({ length: 8 }, work));
-console.log(JSON.stringify(created));
-process.exit(0);
+// The pipe takes long texts in parts.
+process.stdout.write(JSON.stringify(created), () => process.exit(0));
