@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
 use galley_runtime::lower_priority;
-use galley_storage::{Database, Tx, WriteTx, search_indexes};
+use galley_storage::{BackgroundShare, Database, Tx, WriteTx, search_indexes};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -43,13 +43,7 @@ const SCAN_PAGE: i64 = 256;
 const STEPS_LIMIT: usize = 16;
 const STEPS_PER_REBUILD: usize = 4;
 
-/// While this many writes of requests wait, as at their full rate, they get nine times the time
-/// that the index takes, within a limit.
-const WAITING_WRITES: usize = 4;
-const WRITES_SHARE: u32 = 9;
-const PAUSE_LIMIT: Duration = Duration::from_millis(500);
-
-/// The lag from which on the index takes an equal share.
+/// The lag from which on the index takes an equal share of the time for writes.
 const PRIORITY_LAG: Duration = Duration::from_secs(30);
 
 /// The time after which a command itself rebuilds an index, as no server does.
@@ -265,34 +259,29 @@ impl Indexer {
     async fn write(&self, workspace: WorkspaceId, batch: &Arc<Batch>) -> Result<bool, Error> {
         let (mut index, mut next) = (batch.index.clone(), 0);
         loop {
-            let (started, own, expected) = (Instant::now(), Arc::clone(batch), index.clone());
+            let (own, expected) = (Arc::clone(batch), index.clone());
             let write = async move |tx: &WriteTx<'_>| {
                 write_from(tx, workspace, &own, &expected, next).await
             };
-            let written = self.database.write_in_background("search.index", write).await?;
-            let Some(written) = written else { return Ok(false) };
-            let lag = self.measure_lag(&batch.items[next..written.items]);
-            if written.waiting_writes >= WAITING_WRITES && lag < PRIORITY_LAG {
-                let pause = started.elapsed() * WRITES_SHARE;
-                tokio::time::sleep(pause.min(PAUSE_LIMIT)).await;
+            let is_late = self.lag(batch.items.get(next)).is_some_and(|lag| lag >= PRIORITY_LAG);
+            let share = if is_late { BackgroundShare::Equal } else { BackgroundShare::Small };
+            let written = self.database.write_with_share("search.index", share, write).await?;
+            let Some((written, reached)) = written else { return Ok(false) };
+            if let Some(lag) = self.lag(batch.items.get(next)) {
+                metrics::gauge!("galley_search_lag_seconds").set(lag.as_secs_f64());
             }
-            (index, next) = (written.index, written.items);
+            (index, next) = (written, reached);
             if next == batch.items.len() {
                 return Ok(true);
             }
         }
     }
 
-    /// Returns the lag of the index, and sets its gauge: the age of the oldest event that was
-    /// indexed just now.
-    fn measure_lag(&self, indexed: &[Item]) -> Duration {
-        let Some(Item { progress: Progress::Event(_, created_at), .. }) = indexed.first() else {
-            return Duration::ZERO;
-        };
+    /// Returns the age of an item's event; `None` for a piece of a rebuild.
+    fn lag(&self, item: Option<&Item>) -> Option<Duration> {
+        let Progress::Event(_, created_at) = &item?.progress else { return None };
         let age_ms = self.environment.now().ms() - created_at.ms();
-        let lag = Duration::from_millis(u64::try_from(age_ms).unwrap_or_default());
-        metrics::gauge!("galley_search_lag_seconds").set(lag.as_secs_f64());
-        lag
+        Some(Duration::from_millis(u64::try_from(age_ms).unwrap_or_default()))
     }
 
     /// Creates an index, or begins the rebuild of one from an older version of the analysis.

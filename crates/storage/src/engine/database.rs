@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
@@ -43,8 +43,23 @@ pub(crate) enum Engine {
     Postgres(Arc<Postgres>),
 }
 
+/// The share of time that background work takes while requests write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundShare {
+    /// As much as other writers.
+    Equal,
+    /// A small part, while writes wait as at their full rate.
+    Small,
+}
+
 /// The limit of the pause after background work under high write pressure.
 const BACKGROUND_PAUSE_LIMIT: Duration = Duration::from_millis(20);
+
+/// The number of waiting writes from which on a small share is a small part, and the pause after
+/// each transaction as a multiple of its time. Paced clients have one or two waiting writes.
+const WAITING_WRITES: usize = 4;
+const SMALL_SHARE_PAUSE: u32 = 18;
+const SMALL_SHARE_PAUSE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The limit of attempts of a write that conflicts with concurrent writes.
 const ATTEMPT_LIMIT: u32 = 50;
@@ -308,19 +323,42 @@ impl Database {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
+        self.write_with_share(name, BackgroundShare::Equal, operation).await
+    }
+
+    /// Like [`Database::write_in_background`], with a share of the time for writes.
+    pub async fn write_with_share<T, E, F>(
+        &self,
+        name: &'static str,
+        share: BackgroundShare,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
         let started = Instant::now();
-        let had_to_yield = Arc::new(AtomicBool::new(false));
-        let was = Arc::clone(&had_to_yield);
+        let contention = Arc::new((AtomicBool::new(false), AtomicUsize::new(0)));
+        let seen = Arc::clone(&contention);
         let operation = async move |tx: &WriteTx<'_>| {
             let result = operation(tx).await;
-            was.store(tx.should_yield(), Ordering::Relaxed);
+            seen.0.store(tx.should_yield(), Ordering::Relaxed);
+            seen.1.store(tx.waiting_writes(), Ordering::Relaxed);
             result
         };
         let result =
             self.write_uncounted(WriteKind::Admitted, name, operation, Some(&self.pressure)).await;
-        if had_to_yield.load(Ordering::Relaxed) {
+        let (had_to_yield, waiting_writes) = &*contention;
+        let took = started.elapsed();
+        if share == BackgroundShare::Small
+            && waiting_writes.load(Ordering::Relaxed) >= WAITING_WRITES
+        {
+            let pause = took * SMALL_SHARE_PAUSE;
+            tokio::time::sleep(pause.min(SMALL_SHARE_PAUSE_LIMIT)).await;
+        } else if had_to_yield.load(Ordering::Relaxed) {
             // Leaves as much time to other writers as this transaction took.
-            tokio::time::sleep(started.elapsed().min(BACKGROUND_PAUSE_LIMIT)).await;
+            tokio::time::sleep(took.min(BACKGROUND_PAUSE_LIMIT)).await;
         }
         result
     }

@@ -369,7 +369,7 @@ impl<'a> WriteTx<'a> {
 
     /// Returns the number of foreground writes of this node that wait, or run beside this
     /// background transaction.
-    pub fn waiting_writes(&self) -> usize {
+    pub(crate) fn waiting_writes(&self) -> usize {
         self.slice.map_or(0, TimeSlice::writes_under_way)
     }
 
