@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use galley_domain::publication::ContentView;
 use galley_domain::{Invalid, Permission, PermissionSet};
@@ -454,18 +455,13 @@ pub enum SearchCommand {
     },
 }
 
+/// The workspace of a command: in the database, or behind a server.
 #[derive(Args)]
-pub struct TypesArguments {
-    /// Write the types into this file, instead of printing them
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// Only compare the types with the file, and fail if they differ
-    #[arg(long, requires = "out")]
-    pub check: bool,
+pub struct WorkspaceArguments {
     /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
-    /// Read the workspace from the running server at this address
+    /// Work through the running server at this address
     #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
     pub url: Option<String>,
     /// Authenticate with this access token of the server
@@ -473,7 +469,37 @@ pub struct TypesArguments {
     pub token: Option<String>,
 }
 
-#[derive(Args)]
+impl WorkspaceArguments {
+    /// Returns the address of a server and the token, unless the command works on the database.
+    pub fn server(&self) -> anyhow::Result<Option<(&str, &str)>> {
+        let Some(url) = &self.url else { return Ok(None) };
+        Ok(Some((url, self.token.as_deref().context("--url requires --token")?)))
+    }
+}
+
+/// Omits the token.
+impl std::fmt::Debug for WorkspaceArguments {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("WorkspaceArguments")
+            .field("workspace", &self.workspace)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct TypesArguments {
+    /// Write the types into this file, instead of printing them
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Only compare the types with the file, and fail if they differ
+    #[arg(long, requires = "out")]
+    pub check: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArguments,
+}
+
+#[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ImportArguments {
     /// Import these Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or
@@ -516,34 +542,11 @@ pub struct ImportArguments {
     /// Add this tag to every imported piece; create it if necessary (repeatable)
     #[arg(long = "tag", value_name = "LABEL")]
     pub tags: Vec<String>,
-    /// Use the workspace with this id (required if there are several)
-    #[arg(long, value_name = "ID")]
-    pub workspace: Option<String>,
-    /// Import through the running server at this address
-    #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
-    pub url: Option<String>,
-    /// Authenticate with this access token of the server
-    #[arg(long, env = "GALLEY_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
+    #[command(flatten)]
+    pub place: WorkspaceArguments,
     /// Read and validate everything, but change nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// Omits the token.
-impl std::fmt::Debug for TypesArguments {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("TypesArguments").field("out", &self.out).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for ImportArguments {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("ImportArguments")
-            .field("sources", &self.sources)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
-    }
 }
 
 fn parse_view(text: &str) -> Result<ContentView, String> {

@@ -1,10 +1,12 @@
 //! `galley group list|create|move|delete`
 
+use std::collections::HashMap;
+
 use anyhow::{Context, bail};
 use galley_api_types::content_group::{ContentGroupChange, NewContentGroup};
 use galley_application::operations::content_groups;
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
-use galley_domain::content_group::ContentGroupName;
+use galley_domain::content_group::{ContentGroup, ContentGroupName};
 use galley_domain::trash::Deletion;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups};
@@ -49,27 +51,44 @@ async fn run_on(
     }
 }
 
-/// Lists all groups with their paths, each after its parent.
-async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
-    let read = async move |tx: &Tx<'_>| {
+/// All groups of a workspace.
+#[derive(Debug)]
+pub(crate) struct GroupTree {
+    /// The groups, each with its parent.
+    pub(crate) groups: Vec<(ContentGroup, Option<ContentGroupId>)>,
+    places: HashMap<ContentGroupId, usize>,
+}
+
+impl GroupTree {
+    pub(crate) async fn read(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Self, Error> {
         let top = groups::list_children(tx, workspace, None, &IdPage::default()).await?;
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
-        Ok::<_, Error>(groups::subtree(tx, workspace, &top).await?)
-    };
-    let all = database.read_long("content_groups.subtree", read).await?;
-    let path = |id: ContentGroupId| {
-        let mut names = Vec::new();
-        let mut next = Some(id);
-        while let Some((group, parent)) =
-            next.and_then(|id| all.iter().find(|(group, _)| group.id == id))
-        {
-            names.push(group.name.as_str());
-            next = *parent;
-        }
+        let groups = groups::subtree(tx, workspace, &top).await?;
+        let places = (0..).zip(&groups).map(|(place, (group, _))| (group.id, place)).collect();
+        Ok(Self { groups, places })
+    }
+
+    /// Returns a group and those above it, upwards.
+    pub(crate) fn upwards(&self, id: ContentGroupId) -> impl Iterator<Item = &ContentGroup> {
+        let place = |id: ContentGroupId| self.places.get(&id).map(|&place| &self.groups[place]);
+        let next = move |found: &&(ContentGroup, Option<ContentGroupId>)| found.1.and_then(place);
+        std::iter::successors(place(id), next).map(|(group, _)| group)
+    }
+
+    /// Returns the names of a group and those above it, from the top level down.
+    pub(crate) fn path(&self, id: ContentGroupId) -> String {
+        let mut names: Vec<&str> = self.upwards(id).map(|group| group.name.as_str()).collect();
         names.reverse();
         names.join("/")
-    };
-    let mut paths: Vec<_> = all.iter().map(|(group, _)| (path(group.id), group.id)).collect();
+    }
+}
+
+/// Lists all groups with their paths, each after its parent.
+async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
+    let read = async move |tx: &Tx<'_>| GroupTree::read(tx, workspace).await;
+    let tree = database.read_long("content_groups.subtree", read).await?;
+    let mut paths: Vec<_> =
+        tree.groups.iter().map(|(group, _)| (tree.path(group.id), group.id)).collect();
     paths.sort();
     for (path, id) in paths {
         say!("{id}  {}", escape_for_terminal(&path));

@@ -41,7 +41,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if let Some(Command::Import(arguments)) = &cli.command {
         // The server may run on this machine, and its requests have priority. An import into the
         // database itself blocks other writers, so its main thread keeps the normal priority.
-        if arguments.url.is_some() {
+        if arguments.place.url.is_some() {
             galley_runtime::lower_priority(IMPORT_NICENESS);
         }
         runtime.on_thread_start(|| galley_runtime::lower_priority(IMPORT_NICENESS));

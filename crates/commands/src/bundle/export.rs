@@ -10,8 +10,8 @@ use galley_domain::{ContentGroupId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::{
-    IdPage, Snapshot, Tx, content_groups, content_piece_variants, import_sources, members, roles,
-    tags, variants, webhooks, workspaces,
+    IdPage, Snapshot, Tx, content_piece_variants, import_sources, members, roles, tags, variants,
+    webhooks, workspaces,
 };
 use serde::Serialize;
 
@@ -23,6 +23,7 @@ use super::trash;
 use super::{assets, audit};
 use crate::cli::ExportArguments;
 use crate::export::folder::{ExportFolder, ExportKind};
+use crate::group::GroupTree;
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::{Settings, open_asset_store};
@@ -116,9 +117,7 @@ async fn write_manifest(
         let members = members::list(tx, workspace, &all).await?;
         let tags = tags::list(tx, workspace, None, &all).await?;
         let variants = variants::list(tx, workspace, &all).await?;
-        let top = content_groups::list_children(tx, workspace, None, &all).await?;
-        let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
-        let groups = content_groups::subtree(tx, workspace, &top).await?;
+        let groups = GroupTree::read(tx, workspace).await?.groups;
         let webhooks =
             webhooks::list(tx, workspace, &webhooks::WebhookListQuery::default()).await?;
         Ok::<_, Error>((found, roles, members, tags, variants, groups, webhooks))

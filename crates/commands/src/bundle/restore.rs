@@ -36,7 +36,7 @@ pub(crate) async fn restore(
     arguments: &ImportArguments,
     folder: &Path,
 ) -> anyhow::Result<ExitCode> {
-    if arguments.url.is_some() {
+    if arguments.place.url.is_some() {
         bail!(
             "a bundle is restored with its ids, which is possible only in the database itself: \
              omit --url"
@@ -50,7 +50,7 @@ pub(crate) async fn restore(
         || !arguments.asset_folders.is_empty()
         || arguments.fetch_assets
         || arguments.group.is_some()
-        || arguments.workspace.is_some()
+        || arguments.place.workspace.is_some()
         || !arguments.variants.is_empty()
         || !arguments.tags.is_empty()
         || arguments.sources.len() > 1;

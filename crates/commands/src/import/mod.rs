@@ -31,7 +31,7 @@ pub(crate) async fn run(
     let checked = galley_import::check_languages(&arguments.variants);
     checked.map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     let database = settings.database()?;
-    let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
+    let own = OwnFiles::of(arguments.place.url.is_none().then_some(&database));
     for folder in &arguments.asset_folders {
         anyhow::ensure!(folder.is_dir(), "--assets {} is not a folder", folder.display());
     }
@@ -61,9 +61,8 @@ pub(crate) async fn run(
         lists_documents: false,
         assets: None,
     };
-    match &arguments.url {
-        Some(url) => {
-            let token = arguments.token.as_deref().context("--url requires --token")?;
+    match arguments.place.server()? {
+        Some((url, token)) => {
             let place = ImportPlace::Server(ServerDestination::new(url, token)?);
             let mut options = options_of(place.find_group(wanted).await?);
             let assets = place.server_assets(options.group);
@@ -75,7 +74,8 @@ pub(crate) async fn run(
         None => {
             let environment = Environment::default();
             let database = store::open_existing(settings, &environment).await?;
-            let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+            let workspace =
+                store::workspace(&database, arguments.place.workspace.as_deref()).await?;
             let is_served = database.is_served().await?;
             let scope = Scope { origin: Origin::Import, ..Scope::whole(workspace) };
             let files = settings.assets(&settings.public_url(settings.listen))?;

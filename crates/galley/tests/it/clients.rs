@@ -1,7 +1,7 @@
 //! Clients for the API: generated ones and `@galley/client`. Programs that use them compile and
 //! run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::program::{Program, free_port, galley, init_token, run};
+use crate::program::{Program, data_dir, free_port, galley, init_token, run};
 
 /// The limit on the size of `@galley/client` after gzip, in bytes.
 const CLIENT_SIZE_LIMIT: usize = 8_000;
@@ -86,12 +86,31 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Returns the root of the repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Builds an npm package from its sources, in a copy beside the installed packages.
+fn build_package(folder: &Path, name: &str, configurations: &[&str]) -> PathBuf {
+    let package = folder.join("package/clients/typescript").join(name);
+    copy(&repository().join("clients/typescript").join(name), &package);
+    let generator = package.join("scripts/generate.mjs");
+    if generator.exists() {
+        let generated = run(node().arg(generator));
+        assert!(generated.status.success(), "{generated:?}");
+    }
+    for configuration in configurations {
+        tool(folder, "tsc", &["--project", package.join(configuration).to_str().unwrap()]);
+    }
+    package
+}
+
 /// Builds `@galley/client` for the document of this program, once. Returns its main module.
 fn client(folder: &Path) -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let root = folder.join("package");
-        let package = root.join("clients/typescript/client");
         let _ = fs::remove_dir_all(&root);
         let links = root.join("node_modules/@galley");
         fs::create_dir_all(&links).unwrap();
@@ -99,16 +118,10 @@ fn client(folder: &Path) -> &'static Path {
             let target = root.join("clients/typescript").join(name);
             std::os::unix::fs::symlink(target, links.join(name)).unwrap();
         }
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/typescript/client");
-        copy(Path::new(source), &package);
         let document = run(galley(&TestStore::sqlite()).arg("openapi"));
         fs::write(root.join("openapi.json"), &document.stdout).unwrap();
-        let generated = run(Command::new("node").arg(package.join("scripts/generate.mjs")));
-        assert!(generated.status.success(), "{generated:?}");
-        for config in ["tsconfig.build.json", "tsconfig.types.json"] {
-            tool(folder, "tsc", &["--project", package.join(config).to_str().unwrap()]);
-        }
-        package.join("dist/index.js")
+        let configurations = ["tsconfig.build.json", "tsconfig.types.json"];
+        build_package(folder, "client", &configurations).join("dist/index.js")
     })
 }
 
@@ -116,14 +129,10 @@ fn client(folder: &Path) -> &'static Path {
 /// builds, its content is loaded anew.
 fn blog(folder: &Path) -> PathBuf {
     client(folder);
-    let (root, package) = (folder.join("package"), "clients/typescript/astro");
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    copy(&repository.join(package), &root.join(package));
-    let config = root.join(package).join("tsconfig.build.json");
-    tool(folder, "tsc", &["--project", config.to_str().unwrap()]);
-    let blog = root.join("examples/astro-blog");
+    build_package(folder, "astro", &["tsconfig.build.json"]);
+    let blog = folder.join("package/examples/astro-blog");
     let _ = fs::remove_dir_all(&blog);
-    copy(&repository.join("examples/astro-blog"), &blog);
+    copy(&repository().join("examples/astro-blog"), &blog);
     blog
 }
 
@@ -136,6 +145,14 @@ fn compile(folder: &Path, programs: &Path) {
     fs::write(programs.join("tsconfig.json"), config.to_string()).unwrap();
     fs::write(programs.join("package.json"), r#"{"type": "module"}"#).unwrap();
     tool(folder, "tsc", &["--project", programs.to_str().unwrap()]);
+}
+
+/// Starts a server with a setting.
+fn serve_with(store: &TestStore, name: &str, value: &str) -> Program {
+    let mut command = galley(store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env(name, value);
+    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
+    Program::start(command)
 }
 
 /// Returns a command of a script with the client and the address of a server.
@@ -195,7 +212,7 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     assert!(creates.wait().unwrap().success());
     let created: BTreeMap<String, String> = serde_json::from_str(&created.join().unwrap()).unwrap();
     assert_eq!(created.len(), count);
-    let mut stored = BTreeSet::new();
+    let mut stored = BTreeMap::new();
     let mut path = Some("/content-pieces/list?perPage=1000&fields=slug".to_owned());
     while let Some(page) = path {
         let response = program.request(Method::GET, &page).send().await.unwrap();
@@ -206,11 +223,12 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
         for piece in response.json::<Vec<Value>>().await.unwrap() {
             let [slug, id] = ["slug", "id"].map(|field| piece[field].as_str().unwrap().to_owned());
             if slug.starts_with("created-") {
-                assert!(stored.insert((slug, id)), "{piece} is stored twice");
+                let earlier = stored.insert(slug, id);
+                assert_eq!(earlier, None, "{piece} is stored twice");
             }
         }
     }
-    assert_eq!(stored, created.into_iter().collect());
+    assert_eq!(stored, created);
     report_figure("kills of the server during creates of the client", kills, "at least 3");
     assert!(kills >= 3, "{kills} kills");
 }
@@ -219,11 +237,7 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
 async fn trees_of_the_api_load_into_tiptap_and_are_saved_unchanged() {
     let Some(folder) = scripts() else { return };
     client(&folder);
-    let package = folder.join("package/clients/typescript/tiptap");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/typescript/tiptap");
-    copy(Path::new(source), &package);
-    let config = package.join("tsconfig.build.json");
-    tool(&folder, "tsc", &["--project", config.to_str().unwrap()]);
+    let package = build_package(&folder, "tiptap", &["tsconfig.build.json"]);
     let store = TestStore::sqlite();
     let program = Program::serve(&store, free_port());
     let mut command = script(&folder, node(), "tiptap.mjs", &program);
@@ -246,11 +260,7 @@ async fn requests_of_the_client_without_a_response_take_effect_once() {
 async fn the_client_runs_in_deno_bun_and_a_browser() {
     let Some(folder) = scripts() else { return };
     let (store, page) = (TestStore::sqlite(), free_port());
-    let mut command = galley(&store);
-    command.env("GALLEY_INIT_TOKEN", init_token());
-    command.env("GALLEY_CORS_ORIGINS", format!("http://127.0.0.1:{page}"));
-    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
-    let program = Program::start(command);
+    let program = serve_with(&store, "GALLEY_CORS_ORIGINS", &format!("http://127.0.0.1:{page}"));
     let mut deno = Command::new(installed(&folder, "@deno", "deno"));
     deno.args(["run", "--allow-env", "--allow-net", "--allow-read", "--no-lock", "--no-remote"]);
     deno.env("DENO_DIR", store.directory().join("deno")).env("DENO_NO_UPDATE_CHECK", "1");
@@ -281,10 +291,7 @@ async fn the_client_is_small_and_its_types_follow_the_parameters() {
 async fn the_client_verifies_requests_of_webhooks() {
     let Some(folder) = scripts() else { return };
     let store = TestStore::sqlite();
-    let mut command = galley(&store);
-    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8");
-    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
-    let program = Program::start(command);
+    let program = serve_with(&store, "GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8");
     let mut receiver = script(&folder, node(), "receiver.mjs", &program);
     let output = run(receiver.env("RECEIVER_PORT", free_port().to_string()));
     assert!(output.status.success(), "{output:?}");
@@ -369,6 +376,18 @@ async fn types_of_a_workspace_compile_with_the_client(store: TestStore) {
     fs::copy(folder.join("workspace-types.ts"), fixture.join("program.ts")).unwrap();
     compile(&folder, &fixture);
 
+    let own = store.directory().join("linked.ts");
+    let target = data_dir(&store).join("galley.db");
+    if target.exists() {
+        // A hard link has another name, and is the same file.
+        fs::hard_link(&target, &own).unwrap();
+        for path in [&target, &own] {
+            let output = run(galley(&store).arg("types").arg("--out").arg(path));
+            assert!(!output.status.success(), "{output:?}");
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(error.contains("belongs to the database"), "{error}");
+        }
+    }
     let mut check = galley(&store);
     check.args(["types", "--check", "--out", types.to_str().unwrap()]);
     assert!(run(&mut check).status.success());
@@ -414,11 +433,7 @@ async fn build_blog(
 async fn a_second_build_of_the_blog_requests_changed_pieces_only() {
     let Some(folder) = scripts() else { return };
     let (store, metrics) = (TestStore::sqlite(), free_port());
-    let mut command = galley(&store);
-    command.env("GALLEY_INIT_TOKEN", init_token());
-    command.env("GALLEY_METRICS_ADDR", format!("127.0.0.1:{metrics}"));
-    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
-    let program = Program::start(command);
+    let program = serve_with(&store, "GALLEY_METRICS_ADDR", &format!("127.0.0.1:{metrics}"));
     let send = async |method: Method, path: &str, body: Value| -> Value {
         let response = program.request(method, path).json(&body).send().await.unwrap();
         assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());
