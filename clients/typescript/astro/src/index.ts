@@ -127,7 +127,7 @@ class Loading<Types extends WorkspaceTypes> {
       return null;
     }
     const before = JSON.parse(this.#context.meta.get("labels") ?? "{}") as Record<string, string>;
-    const renamed = new Set([...Object.keys(before)].filter((id) => before[id] !== labels[id]));
+    const renamed = new Set(Object.keys(before).filter((id) => before[id] !== labels[id]));
     for (const { data } of this.#context.store.values()) {
       const piece = data as unknown as PieceEntry<Types>;
       if (piece.tags.some(({ id }) => renamed.has(id))) changed.add(piece.id);

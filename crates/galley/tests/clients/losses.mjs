@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { same } from "./story.mjs";
 
 const { GALLEY_CLIENT, GALLEY_URL, GALLEY_TOKEN } = process.env;
-const { createClient, GalleyError, retryOnConflict } = await import(pathToFileURL(GALLEY_CLIENT).href);
+const { createClient, retryOnConflict } = await import(pathToFileURL(GALLEY_CLIENT).href);
 const target = new URL(GALLEY_URL);
 
 /** The next losses: the number of bytes of a response that arrive before its connection breaks. */
@@ -45,9 +45,7 @@ same([await count("By two tokens"), tokens.length], [1, 1], "a creation with cha
 
 const tag = await direct.createTag({ label: "A" }, { return: "representation" });
 losses.push(0);
-const uncertain = await galley.updateTag({ id: tag.id, label: "B" }, { ifMatch: (await galley.getTag({ id: tag.id }), tag) })
-  .then(() => null, (error) => error);
-same([uncertain instanceof GalleyError, uncertain?.reason, uncertain?.isUncertain], [false, undefined, undefined], "a read loses its response");
+same((await galley.getTag({ id: tag.id })).label, "A", "a read without a response is repeated");
 
 const loseChange = async () => {
   const read = await galley.getTag({ id: tag.id });
@@ -56,11 +54,11 @@ const loseChange = async () => {
 };
 const error = await retryOnConflict(loseChange).then(() => null, (error) => error);
 same([error?.reason, error?.isUncertain], ["precondition_failed", true], "a change without a response");
-same((await direct.getTag({ id: tag.id })).label, "B!", "a change without a response is not repeated");
+same((await direct.getTag({ id: tag.id })).label, "A!", "a change without a response is not repeated");
 
 losses.push(0);
 await galley.deleteTag({ id: tag.id });
-same(await count("B!"), 0, "a deletion without a response");
+same(await count("A!"), 0, "a deletion without a response");
 const missing = await galley.deleteTag({ id: tag.id }).then(() => null, (error) => error.reason);
 same(missing, "not_found", "a deletion of nothing");
 
