@@ -29,7 +29,7 @@ for (const [path, item] of Object.entries(document.paths)) {
 
 await mkdir(folder, { recursive: true });
 const header = "// Generated from openapi.json by scripts/generate.mjs.\n";
-const types = astToString(await openapiTypescript(document));
+const types = astToString(await openapiTypescript(document, { defaultNonNullable: false }));
 await writeFile(new URL("schema.ts", folder), `${header}\n${types}`);
 const table = rows.map((row) => `  ${JSON.stringify(row)},\n`).join("");
 await writeFile(

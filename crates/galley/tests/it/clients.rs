@@ -287,6 +287,27 @@ async fn the_client_is_small_and_its_types_follow_the_parameters() {
     assert!(found <= CLIENT_SIZE_LIMIT, "{found} bytes");
 }
 
+#[test]
+fn samples_of_the_api_reference_compile() {
+    let Some(folder) = scripts() else { return };
+    client(&folder);
+    let document = fs::read(folder.join("package/openapi.json")).unwrap();
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    let items = document["paths"].as_object().unwrap().values();
+    let operations = items.flat_map(|item| item.as_object().unwrap().values());
+    let sources =
+        operations.filter_map(|operation| operation["x-codeSamples"][0]["source"].as_str());
+    let sources: Vec<_> = sources.map(|source| format!("{{\n{source}}}\n")).collect();
+    assert!(sources.len() > 80, "{} samples", sources.len());
+    let samples = folder.join("package/samples");
+    fs::create_dir_all(&samples).unwrap();
+    let header = "import { createClient } from \"@galley/client\";\n\
+                  const galley = createClient({ url: \"http://127.0.0.1:8080\", token: \"\" });\n\
+                  declare const file: Blob;\n";
+    fs::write(samples.join("samples.ts"), format!("{header}{}", sources.concat())).unwrap();
+    compile(&folder, &samples);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_verifies_requests_of_webhooks() {
     let Some(folder) = scripts() else { return };

@@ -109,6 +109,11 @@ fn pieces_are_searched_in_the_console() {
 }
 
 #[test]
+fn the_api_reference_searches_has_samples_and_sends_requests() {
+    run_script_on_sqlite("reference.mjs", 0);
+}
+
+#[test]
 fn images_and_files_are_uploaded_described_replaced_and_deleted() {
     run_script_on_sqlite("images.mjs", 1);
 }

@@ -9,6 +9,7 @@ mod headers;
 mod links;
 mod problems;
 mod rules;
+mod samples;
 mod shape;
 mod tags;
 mod webhooks;

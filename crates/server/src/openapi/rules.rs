@@ -7,7 +7,7 @@ use galley_application::Reason;
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{conditions, examples, shape, webhooks};
+use super::{conditions, examples, samples, shape, webhooks};
 use crate::describe::{EndpointFacts, HandlerFacts};
 use crate::openapi::headers::{
     RATE_LIMIT_HEADERS, headers, optional_header, parameters, refer_to_headers,
@@ -208,6 +208,7 @@ impl OperationContext<'_> {
         }
         operation_responses.sort_keys();
         operation["responses"] = Value::Object(operation_responses);
+        samples::add(operation, self.method, self.path, self.schemas);
     }
 
     /// Returns the name of the operation's group.
@@ -299,9 +300,9 @@ impl OperationContext<'_> {
         }
     }
 
-    /// Adds an example to a body, unless it has one.
+    /// Adds an example to a body, unless it has some.
     fn add_example(&self, body: &mut Value) {
-        if body.get("example").is_none()
+        if ["example", "examples"].iter().all(|key| body.get(key).is_none())
             && let Some(example) = examples::example_of(&body["schema"], self.schemas)
         {
             body["example"] = example;

@@ -51,6 +51,8 @@ pub(super) const API_DESCRIPTION: &str = "\
     A self-hosted service for content-management and publishing workspaces: content pieces in \
     groups, with tags and variants, by members with roles, and webhooks for changes.\n\nUnknown \
     fields are ignored, and unknown query parameters are rejected. Every path works with and \
-    without a slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
-    are opaque, and a malformed one gets the same response as one that does not exist. These \
-    paths change by addition only: clients must accept fields that are not described here.";
+    without a slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. \
+    Identifiers are opaque, and a malformed one gets the same response as one that does not \
+    exist. These paths change by addition only: clients must accept fields that are not described \
+    here.\n\nErrors are problems by RFC 9457, which [/problems](/problems) explains. The samples \
+    in TypeScript use the package `@galley/client`.";

@@ -38,7 +38,21 @@ enum PublishedBody<'a> {
 /// permission `contentPieces:read` as well.
 #[utoipa::path(
     post, path = "/content-pieces/publish", operation_id = "publishContentPieces",
-    request_body = PiecesToPublish,
+    request_body(
+        content = PiecesToPublish,
+        examples(
+            ("piece" = (value = json!({
+                "id": "cp_01kah3v9k8d4x7w2m5n6p8q9rs",
+                "revision": "rev_01kah3v9k8d4x7w2m5n6p8q9rs",
+                "at": "2027-01-01T09:00:00+01:00",
+                "unpublishAt": "2027-02-01T09:00:00+01:00",
+            }))),
+            ("group" = (value = json!({
+                "contentGroupId": "cg_01kah3v9k8d4x7w2m5n6p8q9rs",
+                "subtree": true,
+            }))),
+        ),
+    ),
     responses(
         (status = 200, body = PublishedBody<'_>),
         (status = 400, description = "unknown_reference"),

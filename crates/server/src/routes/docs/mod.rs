@@ -1,24 +1,37 @@
-//! `/docs`: Swagger UI for the OpenAPI document. All its files are embedded in the program, and the
-//! page can't load resources from other origins.
+//! `/docs`: Scalar's API reference for the OpenAPI document. All its files are embedded in the
+//! program, and the page can't load resources from other origins.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::LazyLock;
 
+use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use flate2::read::GzDecoder;
 use galley_application::Error;
 
 use crate::problem::Problem;
-use crate::respond::response::{self, StaticFile};
+use crate::respond::response::{self, HasReservation, StaticFile};
 
-/// The content security policy: resources of this service only, and images as `data:` URLs in the
-/// style sheet.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+/// The content security policy: scripts and data of this service only. Scalar's editor inserts styles
+/// that depend on its content, so inline styles are allowed. They can't load anything either.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
+
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The name of Scalar's script.
+const SCRIPT: &str = "scalar.js";
+
+/// Scalar's script, compressed by the build script.
+const COMPRESSED_SCRIPT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scalar.js.gz"));
 
 /// The style sheet: the colours of all pages and the rules of this page.
 const STYLE: &str =
@@ -28,29 +41,15 @@ static PAGE: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::new("text/html; charset=utf-8", include_bytes!("index.html").as_slice())
 });
 
-macro_rules! files {
-    ($($name:literal, $type:literal, $bytes:expr;)*) => {
-        BTreeMap::from([$(($name, StaticFile::new($type, &$bytes[..])),)*])
-    };
-}
-
-/// Includes a file that the build script extracted from Swagger UI's archive.
-macro_rules! vendored {
-    ($name:literal) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/", $name))
-    };
-}
-
 static FILES: LazyLock<BTreeMap<&str, StaticFile>> = LazyLock::new(|| {
-    files! {
-        "swagger-ui-bundle.js", "text/javascript; charset=utf-8", vendored!("swagger-ui-bundle.js");
-        "swagger-ui.css", "text/css; charset=utf-8", vendored!("swagger-ui.css");
-        "favicon-32x32.png", "image/png", vendored!("favicon-32x32.png");
-        "LICENSE", "text/plain; charset=utf-8", vendored!("LICENSE");
-        "NOTICE", "text/plain; charset=utf-8", vendored!("NOTICE");
-        "page.js", "text/javascript; charset=utf-8", include_bytes!("page.js");
-        "page.css", "text/css; charset=utf-8", STYLE.as_bytes();
-    }
+    let files: [(&str, &str, &[u8]); 5] = [
+        (SCRIPT, JAVASCRIPT, COMPRESSED_SCRIPT),
+        ("page.js", JAVASCRIPT, include_bytes!("page.js")),
+        ("page.css", "text/css; charset=utf-8", STYLE.as_bytes()),
+        ("icon.svg", "image/svg+xml", include_bytes!("icon.svg")),
+        ("LICENSE", "text/plain; charset=utf-8", include_bytes!("LICENSE")),
+    ];
+    BTreeMap::from(files.map(|(name, kind, bytes)| (name, StaticFile::new(kind, bytes))))
 });
 
 /// Get the interactive API reference
@@ -77,15 +76,42 @@ pub(crate) async fn page() -> Response {
         (String = "text/css"),
         (String = "text/javascript"),
         (String = "text/plain"),
-        (String = "image/png"),
+        (String = "image/svg+xml"),
     ))),
 )]
-pub(crate) async fn asset(name: Result<Path<String>, PathRejection>) -> Result<Response, Problem> {
-    let file = name.ok().and_then(|Path(name)| FILES.get(name.as_str()));
-    let file = file.ok_or_else(Error::not_found)?;
+pub(crate) async fn asset(
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Path(name) = name.map_err(|_| Error::not_found())?;
+    let file = FILES.get(name.as_str()).ok_or_else(Error::not_found)?;
     let mut response = response::file(file);
     // The files change only with the program's version.
     let cache = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, cache);
+    if name == SCRIPT {
+        if accepts_gzip(&headers) {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        } else {
+            response.extensions_mut().remove::<HasReservation>();
+            *response.body_mut() = Body::from(decompressed_script());
+        }
+    }
     Ok(response)
+}
+
+/// Returns true if `Accept-Encoding` names `gzip` or all codings (RFC 9110, section 12.5.3).
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|accepted| accepted.to_str().ok());
+    accepted.unwrap_or_default().split(',').any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
+        ["gzip", "*"].contains(&&*name.trim().to_ascii_lowercase()) && weight != Some(0.0)
+    })
+}
+
+fn decompressed_script() -> Vec<u8> {
+    let mut script = Vec::new();
+    GzDecoder::new(COMPRESSED_SCRIPT).read_to_end(&mut script).expect("the script is compressed");
+    script
 }

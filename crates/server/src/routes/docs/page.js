@@ -1,18 +1,28 @@
-// Swagger UI has a dark style, but follows nobody in it.
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
-dark.addEventListener("change", follow);
-follow();
+// Scalar's API reference of this service. Nothing is requested from other hosts.
+const response = await fetch("/openapi.json");
+const content = await response.json();
 
-// Starts Swagger UI on this service's own description. No validator: it would tell another host.
-SwaggerUIBundle({
-  url: "/openapi.json",
-  dom_id: "#swagger-ui",
-  deepLinking: true,
-  docExpansion: "list",
-  defaultModelsExpandDepth: 0,
-  displayRequestDuration: true,
-  filter: true,
-  validatorUrl: null,
-  presets: [SwaggerUIBundle.presets.apis],
+// Scalar would send the examples of all optional parameters with a test request, such as an `If-Match`.
+const operations = Object.values(content.paths).flatMap((path) => Object.values(path));
+const inline = operations.flatMap((operation) => operation.parameters ?? []).filter(({ $ref }) => $ref === undefined);
+for (const parameter of [...inline, ...Object.values(content.components.parameters)]) {
+  const { name, required, example, schema } = parameter;
+  const value = example ?? schema.examples?.[0] ?? schema.default;
+  if (required || name === "query" || value === undefined) continue;
+  delete parameter.example;
+  parameter.examples = { example: { value, "x-disabled": true } };
+}
+
+Scalar.createApiReference("#reference", {
+  content,
+  authentication: { preferredSecurityScheme: "accessToken" },
+  defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
+  documentDownloadType: "direct",
+  persistAuth: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  telemetry: false,
+  withDefaultFonts: false,
 });
