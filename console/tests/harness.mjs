@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export const url = process.env.GALLEY_URL;
-const token = process.env.GALLEY_TOKEN;
+export const token = process.env.GALLEY_TOKEN;
 const links = JSON.parse(process.env.GALLEY_LINKS);
 
 export const desk = { width: 1280, height: 800 };
@@ -114,6 +114,11 @@ export async function until(read, expected) {
     await new Promise((next) => setTimeout(next, 100));
   }
   assert.deepEqual(await read(), expected);
+}
+
+/** Waits until a server responds. */
+export async function served(address) {
+  await until(async () => await fetch(address).then((response) => response.ok, () => false), true);
 }
 
 /** Opens a page by the navigation. */

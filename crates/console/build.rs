@@ -14,7 +14,7 @@ use std::process::Command;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The sources, relative to the workspace's root. Folders are copied with all files.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "package.json",
     "package-lock.json",
     "console/package.json",
@@ -26,6 +26,7 @@ const SOURCES: [&str; 11] = [
     "clients/typescript/client/package.json",
     "clients/typescript/tiptap/package.json",
     "clients/typescript/tiptap/src",
+    "examples/tiptap-editor/package.json",
 ];
 
 /// The oldest versions of Node.js that the tools support, by major version.

@@ -12,6 +12,14 @@ import { Subscript } from "@tiptap/extension-subscript";
 import { Superscript } from "@tiptap/extension-superscript";
 import { TableKit } from "@tiptap/extension-table";
 import { StarterKit } from "@tiptap/starter-kit";
+// Imports without names stay in the declarations, which have the types of the commands by them.
+import "@tiptap/extension-highlight";
+import "@tiptap/extension-image";
+import "@tiptap/extension-list";
+import "@tiptap/extension-subscript";
+import "@tiptap/extension-superscript";
+import "@tiptap/extension-table";
+import "@tiptap/starter-kit";
 
 /** The schemes that a link may have. Addresses without a scheme are relative, and allowed, too. */
 const LINK_SCHEMES = ["http", "https", "ftp", "ftps", "mailto", "tel", "sms"];

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::guides::guide;
 use crate::program::{Program, data_dir, free_port, galley, init_token, run};
 
 /// The limit on the size of `@galley/client` after gzip, in bytes.
@@ -106,7 +107,8 @@ fn build_package(folder: &Path, name: &str, configurations: &[&str]) -> PathBuf 
     package
 }
 
-/// Builds `@galley/client` for the document of this program, once. Returns its main module.
+/// Builds the packages for the document of this program, once. Returns the main module of
+/// `@galley/client`.
 fn client(folder: &Path) -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -121,19 +123,22 @@ fn client(folder: &Path) -> &'static Path {
         let document = run(galley(&TestStore::sqlite()).arg("openapi"));
         fs::write(root.join("openapi.json"), &document.stdout).unwrap();
         let configurations = ["tsconfig.build.json", "tsconfig.types.json"];
-        build_package(folder, "client", &configurations).join("dist/index.js")
+        let client = build_package(folder, "client", &configurations);
+        for name in ["astro", "tiptap"] {
+            build_package(folder, name, &["tsconfig.build.json"]);
+        }
+        client.join("dist/index.js")
     })
 }
 
-/// Returns the folder of the example blog in a package folder, with its packages. Without earlier
-/// builds, its content is loaded anew.
-fn blog(folder: &Path) -> PathBuf {
+/// Copies an example beside the packages, and returns its folder. Without earlier builds, its content
+/// is loaded anew.
+fn example(folder: &Path, name: &str, copied: &str) -> PathBuf {
     client(folder);
-    build_package(folder, "astro", &["tsconfig.build.json"]);
-    let blog = folder.join("package/examples/astro-blog");
-    let _ = fs::remove_dir_all(&blog);
-    copy(&repository().join("examples/astro-blog"), &blog);
-    blog
+    let example = folder.join("package/examples").join(copied);
+    let _ = fs::remove_dir_all(&example);
+    copy(&repository().join("examples").join(name), &example);
+    example
 }
 
 /// Compiles the programs in a folder under `strict`, without output.
@@ -233,11 +238,44 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     assert!(kills >= 3, "{kills} kills");
 }
 
+#[on_both_engines]
+async fn the_published_client_of_vrite_runs_unchanged(store: TestStore) {
+    let Some(folder) = scripts() else { return };
+    let program = Program::serve(&store, free_port());
+    completes(&mut script(&folder, node(), "vrite-sdk.mjs", &program));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_programs_of_the_guide_to_clients_of_vrite_run() {
+    let Some(folder) = scripts() else { return };
+    let guide = guide("vrite");
+    let programs: Vec<&str> = guide.split("\n```js\n").skip(1).collect();
+    let [first, copy] = programs[..] else { panic!("{} programs", programs.len()) };
+    let stores = [TestStore::sqlite(), TestStore::sqlite()];
+    let [source, target] = stores.each_ref().map(|store| Program::serve(store, free_port()));
+    for (name, text, program) in [("first", first, &source), ("copy", copy, &target)] {
+        let name = format!("guide-{name}.mjs");
+        let (text, _) = text.split_once("\n```").unwrap();
+        fs::write(folder.join(&name), text).unwrap();
+        let mut node = script(&folder, node(), &name, program);
+        node.env("VRITE_URL", &source.url).env("VRITE_TOKEN", init_token());
+        let output = run(&mut node);
+        assert!(output.status.success(), "{output:?}");
+        if program.url == source.url {
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), "Boats  1 My workspace\n");
+        }
+    }
+    let list = "/content-pieces/list?fields=title,content,tags&contentFormat=html";
+    let copied = target.request(Method::GET, list).send().await.unwrap();
+    let copied: Value = copied.json().await.unwrap();
+    assert_eq!(copied[0]["title"], "Harbours");
+    assert_eq!(copied[0]["content"], "<p>Boats <strong>leave</strong>.</p>");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn trees_of_the_api_load_into_tiptap_and_are_saved_unchanged() {
     let Some(folder) = scripts() else { return };
-    client(&folder);
-    let package = build_package(&folder, "tiptap", &["tsconfig.build.json"]);
+    let package = client(&folder).ancestors().nth(3).unwrap().join("tiptap");
     let store = TestStore::sqlite();
     let program = Program::serve(&store, free_port());
     let mut command = script(&folder, node(), "tiptap.mjs", &program);
@@ -246,6 +284,73 @@ async fn trees_of_the_api_load_into_tiptap_and_are_saved_unchanged() {
     fs::create_dir_all(&editor).unwrap();
     fs::copy(folder.join("editor.ts"), editor.join("editor.ts")).unwrap();
     compile(&folder, &editor);
+}
+
+/// A server of a built page, which ends with its value.
+struct Preview(Child);
+
+impl Preview {
+    fn start(folder: &Path, tool: &str, port: &str, page: &Path) -> Self {
+        let mut preview = Command::new(folder.join("node_modules/.bin").join(tool));
+        preview.args(["preview", "--port", port]).current_dir(page);
+        Self(preview.stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Preview {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a script that uses a page in a browser, if there is one.
+fn browse(script: &str, page: &str, program: &Program) {
+    let Some(folder) = std::env::var_os("GALLEY_TEST_BROWSER") else {
+        eprintln!("SKIPPED: GALLEY_TEST_BROWSER is not set");
+        return;
+    };
+    let mut node = node();
+    node.arg(script).current_dir(folder).env("PAGE_URL", page).env("GALLEY_LINKS", "[]");
+    let output = run(node.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", init_token()));
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_editor_saves_and_asks_after_changes_by_others() {
+    let Some(folder) = scripts() else { return };
+    let editor = example(&folder, "tiptap-editor", "tiptap-editor");
+    tool(&folder, "tsc", &["--project", editor.to_str().unwrap()]);
+    tool(&folder, "vite", &["build", editor.to_str().unwrap()]);
+    let (store, port) = (TestStore::sqlite(), free_port().to_string());
+    let page = format!("http://localhost:{port}");
+    let program = serve_with(&store, "GALLEY_CORS_ORIGINS", &page);
+    let _preview = Preview::start(&folder, "vite", &port, &editor);
+    browse("example-editor.mjs", &page, &program);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_blog_has_the_sample_content_a_search_and_previews() {
+    let Some(folder) = scripts() else { return };
+    let blog = example(&folder, "astro-blog", "astro-blog");
+    let (store, port) = (TestStore::sqlite(), free_port().to_string());
+    let page = format!("http://localhost:{port}");
+    let program = serve_with(&store, "GALLEY_CORS_ORIGINS", &page);
+    let mut import = galley(&store);
+    import.arg("import").arg(repository().join("examples/content"));
+    import.args(["--variants", "en,de"]).env("GALLEY_PUBLIC_URL", &program.url);
+    let imported = run(&mut import);
+    assert!(imported.status.success(), "{imported:?}");
+    let mut build = Command::new(folder.join("node_modules/.bin/astro"));
+    build.arg("build").current_dir(&blog).env("ASTRO_TELEMETRY_DISABLED", "1");
+    for prefix in ["", "PUBLIC_"] {
+        build.env(format!("{prefix}GALLEY_URL"), &program.url);
+        build.env(format!("{prefix}GALLEY_TOKEN"), init_token());
+    }
+    let output = run(&mut build);
+    assert!(output.status.success(), "{output:?}");
+    let _preview = Preview::start(&folder, "astro", &port, &blog);
+    browse("example-blog.mjs", &page, &program);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -478,7 +583,7 @@ async fn a_second_build_of_the_blog_requests_changed_pieces_only() {
     }
     let translated = json!({"id": ids[1], "variant": "de", "title": "Beitrag", "slug": "beitrag"});
     send(Method::PUT, "/content-pieces", translated).await;
-    let blog = blog(&folder);
+    let blog = example(&folder, "astro-blog", "large-blog");
     let metrics = format!("http://127.0.0.1:{metrics}/metrics");
     let page = |path: &str| fs::read_to_string(blog.join("dist").join(path)).unwrap_or_default();
 

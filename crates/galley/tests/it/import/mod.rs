@@ -27,7 +27,7 @@ pub(crate) fn summary(output: &std::process::Output) -> String {
     stdout(output).lines().next().unwrap_or_default().to_owned()
 }
 
-const WORDPRESS: &str = r#"<?xml version="1.0" encoding="UTF-8" ?>
+pub(crate) const WORDPRESS: &str = r#"<?xml version="1.0" encoding="UTF-8" ?>
 <!-- generator="WordPress/6.5" -->
 <rss version="2.0" xmlns:excerpt="http://wordpress.org/export/1.2/excerpt/" xmlns:content="http://purl.org/rss/1.0/modules/content/"
  xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:wp="http://wordpress.org/export/1.2/">
@@ -76,7 +76,7 @@ two
 </rss>
 "#;
 
-const GHOST: &str = r##"{"db":[{"meta":{"exported_on":1715000000000,"version":"5.80.0"},"data":{
+pub(crate) const GHOST: &str = r##"{"db":[{"meta":{"exported_on":1715000000000,"version":"5.80.0"},"data":{
 "posts":[
  {"id":"a1","uuid":"u-1","title":"Hello","slug":"hello","html":"<p>Hi <a href=\"__GHOST_URL__/x/\">x</a></p>","mobiledoc":null,
   "lexical":"{}","feature_image":"__GHOST_URL__/content/images/c.jpg","status":"published","type":"post","visibility":"members",
