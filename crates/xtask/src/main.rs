@@ -1,7 +1,8 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
 //! This file is the command line only. Each command is a module: [`test`](mod@test),
-//! [`reliability`], [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench).
+//! [`reliability`], [`serve`] (`cargo xtask postgres`), [`openapi`], [`book`] and
+//! [`bench`](mod@bench).
 //! Shared modules:
 //!
 //! - [`postgres`] is the throw-away server.
@@ -11,6 +12,7 @@
 
 mod arguments;
 mod bench;
+mod book;
 mod cargo;
 mod child;
 mod debian;
@@ -66,6 +68,8 @@ enum XtaskCommand {
         #[arg(long)]
         check: bool,
     },
+    /// Build the documentation as a site with search, in target/book.
+    Book,
 }
 
 fn main() -> ExitCode {
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         XtaskCommand::Postgres { command } => serve::run(&command),
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
         XtaskCommand::Reliability(arguments) => reliability::run(&arguments),
+        XtaskCommand::Book => book::run(),
         XtaskCommand::Openapi { check: true } => openapi::check(),
         XtaskCommand::Openapi { check: false } => openapi::write(),
     };

@@ -27,7 +27,7 @@ same((await vrite.tags.list({ perPage: 10, page: 1 })).length, 1, "tags");
 same(await vrite.tags.create({ label: "x" }).catch(({ code, issues }) => [code, issues[0].path]), ["BAD_REQUEST", ["id"]], "tags.create");
 
 const [member] = await vrite.workspaceMemberships.listMembers({});
-same(member.profile.id, profile.id, "a member");
+same(member.userId, profile.id, "a member");
 same((await vrite.workspaceMemberships.listWorkspaces({})).length, 1, "workspaces");
 same((await vrite.roles.list({})).map(({ name }) => name).sort(), ["Admin", "Editor", "Viewer"], "roles");
 const role = (await vrite.roles.create({ name: "Author", permissions: ["contentPieces:read"] })).id;

@@ -131,8 +131,8 @@ fn client(folder: &Path) -> &'static Path {
     })
 }
 
-/// Copies an example beside the packages, and returns its folder. Without earlier builds, its content
-/// is loaded anew.
+/// Copies an example beside the packages, and returns its folder. Without earlier builds, its
+/// content is loaded anew.
 fn example(folder: &Path, name: &str, copied: &str) -> PathBuf {
     client(folder);
     let example = folder.join("package/examples").join(copied);

@@ -171,9 +171,11 @@ fn the_commands_of_guides_to_the_api_work() {
         ("monitoring", &["{\"status\":\"ok\"}{\"status\":\"ready\"}"]),
         ("configuration", &["data-dir"]),
         ("backup", &["galley-2026-11-22.backup"]),
+        ("typescript", &[]),
     ] {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(&image, folder.path().join("harbour.jpg")).unwrap();
+        fs::create_dir(folder.path().join("src")).unwrap();
         assert_contains(&follow(name, folder.path(), VARIABLES), expected);
     }
 }

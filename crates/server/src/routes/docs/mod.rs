@@ -19,8 +19,8 @@ use galley_application::Error;
 use crate::problem::Problem;
 use crate::respond::response::{self, HasReservation, StaticFile};
 
-/// The content security policy: scripts and data of this service only. Scalar's editor inserts styles
-/// that depend on its content, so inline styles are allowed. They can't load anything either.
+/// The content security policy: scripts and data of this service only. Scalar's editor inserts
+/// styles that depend on its content, so inline styles are allowed. They can't load anything either.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
