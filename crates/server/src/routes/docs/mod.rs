@@ -20,7 +20,8 @@ use crate::problem::Problem;
 use crate::respond::response::{self, HasReservation, StaticFile};
 
 /// The content security policy: scripts and data of this service only. Scalar's editor inserts
-/// styles that depend on its content, so inline styles are allowed. They can't load anything either.
+/// styles that depend on its content, so inline styles are allowed. They can't load anything
+/// either.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
