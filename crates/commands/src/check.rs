@@ -73,10 +73,9 @@ async fn database(settings: &Settings) -> DatabaseFindings {
     if let Ok(DatabaseUrl::Sqlite(path)) = settings.database()
         && !path.exists()
     {
-        let later = |what: &str| Ok(format!("{what}created at the first start"));
         return DatabaseFindings {
-            database: later("SQLite, "),
-            key: later(""),
+            database: Ok("SQLite, created at the first start".to_owned()),
+            key: key::check_unused(settings),
             webhooks: Ok("none yet".to_owned()),
         };
     }

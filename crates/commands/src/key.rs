@@ -151,16 +151,30 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
     })
 }
 
+/// Returns the finding of `galley check` about the key before the first start on SQLite.
+pub(crate) fn check_unused(settings: &Settings) -> Result<String, String> {
+    if settings.key.is_none() && !settings.data_dir.join(KEY_FILE).exists() {
+        return Ok("created at the first start".to_owned());
+    }
+    find_or_create(settings, false).map_err(|error| format!("{error:#}"))?;
+    finding(settings)
+}
+
 /// Returns the finding of `galley check` about the key. Creates no key.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
-    let path = settings.data_dir.join(KEY_FILE);
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;
-    if sqlite && settings.key.is_none() && !path.exists() && !stored {
-        return Ok("created at the first start".to_owned());
+    if sqlite && !stored {
+        return check_unused(settings);
     }
     let (key, from) = find_or_create(settings, stored).map_err(|error| format!("{error:#}"))?;
     key.check(database).await.map_err(|refused| format!("{:#}", explain(refused, &from)))?;
+    finding(settings)
+}
+
+/// Returns the finding about a key that can be used.
+fn finding(settings: &Settings) -> Result<String, String> {
+    let path = settings.data_dir.join(KEY_FILE);
     if settings.key.is_none() && private_files::is_open_to_others(&path) {
         let shown = path.display();
         return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));

@@ -201,12 +201,15 @@ fn raw(
     let state = match status {
         "published" => PublishingState::Published,
         "scheduled" => PublishingState::Scheduled,
-        // A post that was only sent as a newsletter.
-        "sent" => PublishingState::Private,
+        "sent" => PublishingState::Newsletter,
         _ => PublishingState::Draft,
     };
     let kind = post.kind.as_deref().filter(|kind| *kind != "post");
     let visibility = post.visibility.as_deref().filter(|visibility| *visibility != "public");
+    // Galley has no readers who sign in: a published piece is public.
+    let is_public = matches!(state, PublishingState::Published | PublishingState::Scheduled);
+    let state =
+        if is_public && visibility.is_some() { PublishingState::MembersOnly } else { state };
     let mut rest = Map::new();
     let mut keep = |name: &str, value: Option<&str>| {
         if let Some(value) = value {
@@ -214,10 +217,7 @@ fn raw(
         }
     };
     keep("type", kind);
-    keep(
-        "status",
-        (state != PublishingState::Published).then_some(status).filter(|status| !status.is_empty()),
-    );
+    keep("status", Some(status).filter(|status| !["", "published"].contains(status)));
     keep("visibility", visibility);
     if !authors.is_empty() {
         rest.insert("authors".to_owned(), Value::from(authors.to_vec()));

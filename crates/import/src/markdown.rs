@@ -52,9 +52,13 @@ pub(crate) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
         members if members.is_empty() => front.authors(),
         members => members,
     };
+    let id = front.id();
+    // An export names the variant of a file. Other sources may have a field of this name.
+    let variant = id.and_then(|_| front.text(&["variant"]));
     RawPiece {
         name: name.to_owned(),
-        id: front.id(),
+        id,
+        variant,
         folders,
         title: Some(title),
         slug,
@@ -83,8 +87,9 @@ pub(crate) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
 
 /// The fields with a meaning of their own. Custom data can't have a top-level field with one of
 /// these names.
-pub const RESERVED_FIELDS: [&str; 37] = [
+pub const RESERVED_FIELDS: [&str; 38] = [
     "id",
+    "variant",
     "draft",
     "title",
     "slug",

@@ -24,6 +24,8 @@ pub(crate) struct RawPiece {
     pub(crate) id: Option<ContentPieceId>,
     /// The language of this version, if the piece has several.
     pub(crate) language: Option<String>,
+    /// The key of the variant that an export wrote into the file.
+    pub(crate) variant: Option<String>,
     /// Its folders, from the top.
     pub(crate) folders: Vec<String>,
     pub(crate) title: Option<String>,
@@ -58,6 +60,10 @@ pub(crate) enum PublishingState {
     Scheduled,
     Private,
     PasswordProtected,
+    /// A post that only members of the site or of a tier can read.
+    MembersOnly,
+    /// A post that was only sent by mail.
+    Newsletter,
 }
 
 impl PublishingState {
@@ -69,6 +75,8 @@ impl PublishingState {
             Self::Scheduled => "scheduled posts",
             Self::Private => "private posts",
             Self::PasswordProtected => "password-protected posts",
+            Self::MembersOnly => "posts for members of the site",
+            Self::Newsletter => "posts that were only sent by mail",
         }
     }
 }

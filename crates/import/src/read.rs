@@ -193,6 +193,14 @@ fn parse_file(
         markdown::raw(&file.name, parts.fields, parts.body)
     };
     raw.language.clone_from(&file.language);
+    if let Some(variant) = &raw.variant {
+        let language = raw.language.as_deref().unwrap_or_default();
+        if !language.eq_ignore_ascii_case(variant) {
+            return Err(format!(
+                "{path}: is the variant {variant} of a piece; the import has no language {variant}"
+            ));
+        }
+    }
     let location = file.location();
     let document = raw.into_document(form, now, assets.map(|assets| (assets, &location)));
     document.map_err(|problem| format!("{path}: {problem}"))

@@ -10,9 +10,11 @@ use super::assets::ExportedAssets;
 use super::source::ExportSource;
 use galley_import::RESERVED_FIELDS;
 
-/// Returns the front matter and the Markdown. `name` is the path of the file in the export.
+/// Returns the front matter and the Markdown. `name` is the path of the file in the export, and
+/// `variant` the key of the variant that it has.
 pub(super) fn text(
     piece: &ContentPiece,
+    variant: Option<&str>,
     content: Option<&str>,
     source: &ExportSource,
     assets: &ExportedAssets,
@@ -21,6 +23,9 @@ pub(super) fn text(
     let fields = &piece.fields;
     let mut front = FrontMatterWriter(String::from("---\n"));
     front.add("id", &Value::from(piece.id.to_string()));
+    if let Some(key) = variant {
+        front.add("variant", &Value::from(key));
+    }
     front.add("title", &Value::from(fields.title.as_str()));
     front.add("slug", &Value::from(fields.slug.as_str()));
     // A null date is written, too. Without it, an import would read a date from a name such as

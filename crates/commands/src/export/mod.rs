@@ -79,7 +79,7 @@ pub(crate) async fn run(
         for (piece, content) in &own {
             let groups = source.folders(piece.content_group_id);
             let name = names.name(piece, &groups);
-            let text = file::text(piece, content.as_deref(), &source, &assets, &name)?;
+            let text = file::text(piece, None, content.as_deref(), &source, &assets, &name)?;
             folder.write(&name, &text);
             stems.push(name);
             pieces += 1;
@@ -92,8 +92,10 @@ pub(crate) async fn run(
                 if (&piece.fields, content) == (&own.0.fields, &own.1) {
                     continue;
                 }
-                let name = names.in_variant(stem, variant.key.as_str(), piece);
-                let text = file::text(piece, content.as_deref(), &source, &assets, &name)?;
+                let key = variant.key.as_str();
+                let name = names.in_variant(stem, key, piece);
+                let content = content.as_deref();
+                let text = file::text(piece, Some(key), content, &source, &assets, &name)?;
                 folder.write(&name, &text);
                 in_variants += 1;
             }

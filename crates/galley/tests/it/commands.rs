@@ -138,6 +138,9 @@ async fn the_audit_log_is_printed_for_people_and_for_programs(store: TestStore) 
 async fn check_reports_the_workspace(store: TestStore) {
     let before = run(galley(&store).arg("check"));
     assert!(before.status.success(), "{before:?}");
+    let wrong_key = run(galley(&store).arg("check").env("GALLEY_KEY", "abc"));
+    assert!(!wrong_key.status.success(), "{wrong_key:?}");
+    assert!(stdout(&wrong_key).contains("GALLEY_KEY can't be used"), "{wrong_key:?}");
     run(galley(&store).arg("init"));
     let after = run(galley(&store).arg("check"));
     assert!(after.status.success(), "{after:?}");

@@ -227,6 +227,15 @@ async fn all_piece_fields_survive_export_and_import(store: TestStore) {
     );
     assert_eq!(last_event(&program).await, before);
     assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
+    // The files of a variant are not taken for the pieces themselves.
+    let without = command(&store, &["import", out, "--groups"]);
+    assert_eq!(
+        summary(&without),
+        "0 imported, 0 updated, 10 unchanged, 0 with conflicts, 9 with problems"
+    );
+    let message = "is the variant pt_br of a piece; the import has no language pt_br";
+    assert!(stderr(&without).contains(message), "{without:?}");
+    assert_eq!(last_event(&program).await, before);
 
     let there = another(&store).await;
     let other = Program::serve(&there, free_port());

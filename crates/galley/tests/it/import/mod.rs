@@ -197,6 +197,9 @@ async fn ghost_exports_are_imported_and_losses_reported(store: TestStore) {
     assert!(stderr(&output).contains("new: its text is only in Ghost's own format"), "{output:?}");
     let pieces = program.pieces("content=true&contentFormat=html").await;
     let hello = &pieces[0];
+    // A post for members of the site is not made public.
+    assert!(stdout(&output).contains("1 x posts for members of the site"), "{output:?}");
+    assert_eq!(hello["publication"]["state"], "draft");
     assert_eq!((&hello["title"], &hello["slug"]), (&json!("Hello"), &json!("hello")));
     assert_eq!(
         (&hello["coverUrl"], &hello["coverAlt"]),
