@@ -86,7 +86,15 @@ buildPackages();
 const { url, token } = await startServer();
 const env = { ...process.env, GALLEY_URL: url, GALLEY_TOKEN: token, PUBLIC_GALLEY_URL: url, PUBLIC_GALLEY_TOKEN: token };
 console.log(`\n# ${name}, with the server at ${url}`);
-if (name === "tiptap-editor") console.log(`Open ${origin}/#${new URLSearchParams({ url, token })}\n`);
+if (name === "tiptap-editor") console.log(`Open ${origin}/#${new URLSearchParams({ url, token })} and press "Sign in"\n`);
 const task = flags.includes("--build") ? "build" : "dev";
-const example = spawn("npm", ["run", task], { cwd: folder, env, stdio: "inherit" });
+const example = spawn("npm", ["run", task], { cwd: folder, env, stdio: "inherit", detached: true });
 example.on("exit", (status) => process.exit(status ?? 0));
+// npm does not pass signals on to its child, so the group gets them.
+process.on("exit", () => {
+  try {
+    process.kill(-example.pid);
+  } catch {
+    // It has ended.
+  }
+});

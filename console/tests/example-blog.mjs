@@ -12,7 +12,10 @@ await run(async (browser) => {
   await accessibleAtBothWidths(page, "list of posts");
   await follow("The harbour at dawn");
   await page.getByRole("heading", { level: 1, name: "The harbour at dawn" }).waitFor();
-  assert.match(await page.locator("article img").getAttribute("srcset"), /\?w=480 480w/);
+  const srcset = await page.locator("article img").getAttribute("srcset");
+  const images = srcset.split(", ").map((one) => one.split(" ")[0]);
+  assert.equal(images.length, 3);
+  for (const image of images) assert.equal((await fetch(image)).headers.get("content-type"), "image/webp", image);
   await accessibleAtBothWidths(page, "post");
   await follow("#Harbour");
   await page.getByRole("link", { name: "Ferry times" }).waitFor();
@@ -29,6 +32,13 @@ await run(async (browser) => {
   await page.getByLabel("Words").fill("mountains");
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByText("Nothing was found.").waitFor();
+  await page.getByLabel("Words").fill("Stadt");
+  await page.getByLabel("Language").selectOption("de");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("link", { name: "Der Hafen am Morgen" }).click();
+  await page.getByText("bevor die Stadt erwacht").waitFor();
+  await page.goto(`${site}/search/?q=mountains`);
+  await page.getByText("Nothing was found.").waitFor();
 
   // A preview of a draft.
   const [posts] = await api("GET", "/content-groups/list");
@@ -38,6 +48,7 @@ await run(async (browser) => {
   const preview = await api("POST", "/content-pieces/preview", { id });
   await page.goto(preview.url);
   await page.getByText("Not yet public").waitFor();
+  assert.equal(new URL(page.url()).search, "");
   await page.goto(`${site}/preview?id=${id}&token=galley_wrong`);
   await page.getByText("The preview is not available").waitFor();
 });

@@ -56,6 +56,57 @@ await run(async (browser) => {
   const published = await piece(id);
   assert.deepEqual([published.title, published.publication.state], ["Boats at dawn", "published"]);
 
+  // A second image does not replace the first.
+  await editor.locator("input[type=file]").setInputFiles({ name: "two.png", mimeType: "image/png", buffer: image });
+  await until(async () => (await piece(id)).content.match(/(dot|two)\.png/g)?.sort(), ["dot.png", "two.png"]);
+
+  // Undo does not reach the piece that was open before.
+  const other = (await api("POST", "/content-pieces", { ...fields, title: "Trains", slug: "trains", content: "<p>On time.</p>" })).id;
+  await editor.reload();
+  await editor.getByRole("button", { name: "Boats at dawn" }).click();
+  await until(async () => await editor.getByLabel("Title").inputValue(), "Boats at dawn");
+  await editor.getByRole("button", { name: "Trains" }).click();
+  await until(async () => await text(editor), "On time.");
+  await editor.getByRole("button", { name: "Undo" }).click();
+  await editor.waitForTimeout(1500);
+  assert.equal((await piece(other)).content, "On time.\n");
+
+  // Slow responses: typing goes on during a save and while another piece is loaded.
+  const delay = (method, time) => async (route) => {
+    if (route.request().method() === method) await new Promise((next) => setTimeout(next, time));
+    await route.continue();
+  };
+  await editor.route(/content-pieces(\?|$)/, delay("PUT", 2_500));
+  await editor.locator(".ProseMirror").click();
+  await editor.keyboard.press("Control+End");
+  for (const word of [" One", " two", " three"]) {
+    await editor.keyboard.type(word);
+    await editor.waitForTimeout(1_300);
+  }
+  await editor.getByRole("status").getByText("Saved", { exact: true }).waitFor();
+  assert.equal((await piece(other)).content, "On time. One two three\n");
+  await editor.unroute(/content-pieces(\?|$)/);
+  await editor.route(/content-pieces\?/, delay("GET", 1_500));
+  await editor.getByRole("button", { name: "Boats at dawn" }).click();
+  await editor.locator(".ProseMirror").click();
+  await editor.keyboard.press("Control+End");
+  await editor.keyboard.type(" Late.");
+  await until(async () => await editor.getByLabel("Title").inputValue(), "Boats at dawn");
+  await editor.unroute(/content-pieces\?/);
+  assert.equal((await piece(other)).content, "On time. One two three Late.\n");
+
+  // A link fills in the form, and does not send the token to its address.
+  const attack = new URLSearchParams({ url: "http://127.0.0.1:9" });
+  await editor.goto(`${page}/#${attack}`);
+  await editor.getByRole("button", { name: "Trains" }).waitFor();
+  assert.equal(await editor.evaluate(() => sessionStorage.getItem("url")), url);
+  await editor.goto("about:blank");
+  await editor.goto(`${page}/#${new URLSearchParams({ url, token: "galley_other" })}`);
+  await editor.getByLabel("Access token").waitFor();
+  assert.equal(await editor.getByRole("button", { name: "New piece" }).isVisible(), false);
+  await editor.getByLabel("Access token").fill(token);
+  await editor.getByRole("button", { name: "Sign in" }).click();
+
   // A new piece opens at once, and a reload keeps the session of the tab.
   await editor.getByRole("button", { name: "New piece" }).click();
   await until(async () => await editor.getByLabel("Title").inputValue(), "Untitled");

@@ -1,127 +1,142 @@
-/** The editor of a piece: loads it, saves edits after a pause, and asks after changes by others. */
+/** The editor of a piece: saves edits after a pause, asks after changes by others, and publishes. */
 import { type Client, GalleyError } from "@galley/client";
 import { contentOf, galleyExtensions } from "@galley/tiptap";
 import { type ChainedCommands, Editor } from "@tiptap/core";
+import { find, message } from "./page.ts";
 
 /** The time without edits after which the piece is saved, in milliseconds. */
 const SAVE_DELAY = 1000;
 
-type Piece = Awaited<ReturnType<typeof read>>;
+/** The time after which a save is repeated that did not reach the server, in milliseconds. */
+const RETRY_DELAY = 5000;
 
-const read = (galley: Client, id: string) => galley.getContentPiece({ id, content: true });
+type Piece = Awaited<ReturnType<typeof readPiece>>;
 
-export function find<Found extends HTMLElement = HTMLElement>(selector: string): Found {
-  const found = document.querySelector<Found>(selector);
-  if (found === null) throw new Error(`${selector} is not in the page`);
-  return found;
-}
+export const readPiece = (galley: Client, id: string) => galley.getContentPiece({ id, content: true });
 
 const title = find<HTMLInputElement>("#title");
 
+/** An open piece. Each has an editor of its own, as the history of undo must not reach another piece. */
 export class PieceEditor {
-  /** Called after each save. */
-  onSave = () => {};
-
+  readonly id: string;
   readonly #galley: Client;
   readonly #editor: Editor;
-  #piece: Piece | null = null;
+  readonly #onSave: (id: string, title: string) => void;
+  #piece: Piece;
   #edits = 0;
   #saved = 0;
-  #running: Promise<void> | null = null;
+  #running: Promise<boolean> | null = null;
   #timer = 0;
 
-  constructor(galley: Client) {
+  constructor(galley: Client, piece: Piece, onSave: (id: string, title: string) => void) {
+    this.id = piece.id;
     this.#galley = galley;
+    this.#piece = piece;
+    this.#onSave = onSave;
+    title.value = piece.title;
+    title.oninput = () => this.#edited();
     this.#editor = new Editor({
       element: find("#editor"),
       extensions: galleyExtensions(),
+      content: piece.content,
       enableContentCheck: true,
       editorProps: { attributes: { "aria-label": "Content", role: "textbox", "aria-multiline": "true" } },
       onUpdate: () => this.#edited(),
     });
-    title.oninput = () => this.#edited();
-    find("#theirs").onclick = () => this.#piece && void this.#load(this.#piece.id);
-    find("#mine").onclick = () => void this.#keepMine();
-    find("#publish").onclick = () => void this.#publish();
-    addEventListener("beforeunload", (event) => {
-      if (this.#edits !== this.#saved) event.preventDefault();
-    });
+    find("#mine").onclick = () => this.#attempt(() => this.#keepMine());
+    find("#publish").onclick = () => this.#attempt(() => this.#publish());
     this.#addToolbar();
-  }
-
-  get pieceId(): string | null {
-    return this.#piece?.id ?? null;
-  }
-
-  /** Saves the open piece, and opens another. */
-  async open(id: string): Promise<void> {
-    await this.#save();
-    if (this.#edits === this.#saved) await this.#load(id);
-  }
-
-  async #load(id: string): Promise<void> {
-    const piece = await read(this.#galley, id);
-    this.#piece = piece;
-    title.value = piece.title;
-    this.#editor.commands.setContent(piece.content, { emitUpdate: false });
-    this.#edits = this.#saved = 0;
-    find("section").hidden = false;
     this.#show("");
+  }
+
+  get isSaved(): boolean {
+    return this.#edits === this.#saved;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#editor.destroy();
+    find("#toolbar").replaceChildren();
+  }
+
+  /** Saves all edits. Returns false if some are left. One request runs at a time, as each needs the last version. */
+  async save(): Promise<boolean> {
+    clearTimeout(this.#timer);
+    this.#running ??= this.#send().finally(() => (this.#running = null));
+    return await this.#running;
   }
 
   #edited(): void {
     this.#edits += 1;
     this.#show("Not saved yet");
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#save(), SAVE_DELAY);
+    this.#saveAfter(SAVE_DELAY);
   }
 
-  /** Saves all edits. One request runs at a time, so that saves follow each other. */
-  async #save(): Promise<void> {
+  #saveAfter(delay: number): void {
     clearTimeout(this.#timer);
-    await this.#running;
-    if (this.#piece === null || this.#edits === this.#saved) return;
-    this.#running = this.#send(this.#piece);
-    await this.#running;
+    this.#timer = setTimeout(() => void this.save(), delay);
   }
 
-  async #send(piece: Piece): Promise<void> {
-    const edits = this.#edits;
-    const change = { id: piece.id, title: title.value, content: contentOf(this.#editor), autosave: true };
-    this.#show("Saving …");
-    try {
-      await this.#galley.updateContentPiece(change, { ifMatch: piece });
+  async #send(): Promise<boolean> {
+    while (!this.isSaved) {
+      const edits = this.#edits;
+      const sent = { title: title.value, content: contentOf(this.#editor) };
+      this.#show("Saving …");
+      try {
+        await this.#galley.updateContentPiece({ id: this.id, ...sent, autosave: true }, { ifMatch: this.#piece });
+      } catch (error) {
+        if (!(await this.#isStored(error, sent))) return false;
+      }
       this.#saved = edits;
-      this.#show(this.#edits === edits ? "Saved" : "Not saved yet");
-      this.onSave();
-    } catch (error) {
-      if (!(error instanceof GalleyError)) this.#show("Not saved: the server cannot be reached");
-      else if (error.reason === "precondition_failed") this.#show("This piece was changed elsewhere.", true);
-      else this.#show(`Not saved: ${error.message}`);
-    } finally {
-      this.#running = null;
+      this.#show("Saved");
+      this.#onSave(this.id, sent.title);
     }
+    return true;
+  }
+
+  /** Shows why a save failed. Returns true if an earlier attempt, whose response was lost, has stored the same. */
+  async #isStored(error: unknown, sent: { title: string; content: object }): Promise<boolean> {
+    if (!(error instanceof GalleyError) || error.status >= 500) {
+      this.#show(`Not saved: ${message(error)}`);
+      this.#saveAfter(RETRY_DELAY);
+      return false;
+    }
+    if (error.reason !== "precondition_failed") {
+      this.#show(`Not saved: ${message(error)}`);
+      return false;
+    }
+    const latest = await readPiece(this.#galley, this.id).catch(() => null);
+    const isSame = latest?.title === sent.title && JSON.stringify(latest.content) === JSON.stringify(sent.content);
+    if (isSame) this.#piece = latest;
+    else this.#show("This piece was changed elsewhere.", true);
+    return isSame;
   }
 
   /** Saves the edits over the change of the other editor, which stays in the history. */
   async #keepMine(): Promise<void> {
-    if (this.#piece === null) return;
-    this.#piece = await read(this.#galley, this.#piece.id);
-    await this.#save();
+    this.#piece = await readPiece(this.#galley, this.id);
+    this.#edits += 1;
+    await this.save();
   }
 
+  /** Publishes the piece as it is shown here. */
   async #publish(): Promise<void> {
-    await this.#save();
-    if (this.#piece === null || this.#edits !== this.#saved) return;
+    if (!(await this.save())) return;
+    await this.#galley.publishContentPieces({ id: this.id }, { ifMatch: this.#piece });
+    this.#show("Published");
+  }
+
+  async #attempt(action: () => Promise<void>): Promise<void> {
     try {
-      await this.#galley.publishContentPieces({ id: this.#piece.id });
-      this.#show("Published");
+      await action();
     } catch (error) {
-      this.#show(error instanceof GalleyError ? error.message : "Not published: the server cannot be reached");
+      const isConflict = error instanceof GalleyError && error.reason === "precondition_failed";
+      this.#show(isConflict ? "This piece was changed elsewhere." : message(error), isConflict);
     }
   }
 
   #show(status: string, isConflict = false): void {
+    if (this.#editor?.isDestroyed) return;
     find("#status").textContent = status;
     find("#conflict").hidden = !isConflict;
   }
@@ -150,28 +165,22 @@ export class PieceEditor {
     this.#addImageButton();
   }
 
-  /** Adds the button that uploads an image as an asset, and inserts it. */
+  /** Adds the button that uploads an image as an asset, and inserts it behind the selection. */
   #addImageButton(): void {
-    const input = document.createElement("input");
-    input.type = "file";
-    input.accept = "image/*";
-    input.hidden = true;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Image";
+    const input = Object.assign(document.createElement("input"), { type: "file", accept: "image/*", hidden: true });
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Image" });
     button.onclick = () => input.click();
-    input.onchange = async () => {
-      const [file] = input.files ?? [];
-      if (file === undefined) return;
-      this.#show("Uploading …");
-      try {
+    input.onchange = () =>
+      this.#attempt(async () => {
+        const [file] = input.files ?? [];
+        if (file === undefined) return;
+        input.value = "";
+        this.#show("Uploading …");
         const { url, width, height } = await this.#galley.uploadAsset(file, { filename: file.name });
-        this.#editor.chain().focus().setImage({ src: url, ...(width && height ? { width, height } : {}) }).run();
-      } catch (error) {
-        this.#show(error instanceof GalleyError ? error.message : "The image was not uploaded");
-      }
-      input.value = "";
-    };
+        if (this.#editor.isDestroyed) return;
+        const image = { type: "image", attrs: { src: url, width, height } };
+        this.#editor.chain().focus().insertContentAt(this.#editor.state.selection.to, image).run();
+      });
     find("#toolbar").append(button, input);
   }
 }

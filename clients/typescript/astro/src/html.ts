@@ -7,10 +7,13 @@ export interface Heading {
   text: string;
 }
 
+/** The widths of renditions that the server makes, in pixels. */
+export type RenditionWidth = 320 | 640 | 960 | 1280 | 1920;
+
 /** The sizes of images that Galley stores. */
 export interface ImageOptions {
-  /** The widths of renditions in pixels. */
-  widths: readonly number[];
+  /** The widths of renditions. */
+  widths: readonly RenditionWidth[];
   /** The attribute `sizes`. */
   sizes: string;
 }

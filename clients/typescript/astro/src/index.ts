@@ -3,7 +3,7 @@ import { z } from "astro/zod";
 import { type Client, createClient, GalleyError, type Input, type Schemas, type WorkspaceTypes } from "@galley/client";
 import { type ImageOptions, withHeadingIds, withImageSizes } from "./html.ts";
 
-export type { ImageOptions } from "./html.ts";
+export type { ImageOptions, RenditionWidth } from "./html.ts";
 
 /** The filters of the pieces in a collection, as the list of the API has them. */
 type Filters = Pick<Input<"listContentPieces">, "contentGroupId" | "subtree" | "tagId" | "allTags" | "memberId">;
@@ -38,13 +38,18 @@ export type PieceEntry<Types extends WorkspaceTypes = WorkspaceTypes> = Omit<
 };
 
 /** The sizes of images by default: the widths of phones and of columns, twice for dense screens. */
-const IMAGES: ImageOptions = { widths: [480, 960, 1440], sizes: "(max-width: 45rem) 100vw, 45rem" };
+const IMAGES: ImageOptions = { widths: [640, 960, 1280], sizes: "(max-width: 45rem) 100vw, 45rem" };
 
 /** The limit on ids in a request. */
 const IDS = 100;
 
+/** Returns true for an id that is a path below the site: slugs may have any characters but white space. */
+function isPath(id: string): boolean {
+  return !/[\\?#\p{C}]/u.test(id) && id.split("/").every((part) => !["", ".", ".."].includes(part));
+}
+
 /** A version of the form of entries. Another one loads all pieces again. */
-const VERSION = 1;
+const VERSION = 2;
 
 /**
  * Loads the pieces of Galley into a content collection. After the first build, only the pieces that were
@@ -162,6 +167,10 @@ class Loading<Types extends WorkspaceTypes> {
     const { images = IMAGES, url, locale = null, entryId } = this.#options;
     const own = entry.locale === locale ? entry.slug : `${entry.locale}/${entry.slug}`;
     const id = entryId?.(entry) ?? own;
+    if (!isPath(id)) {
+      logger.warn(`The piece ${entry.id} is left out: its id "${id}" is no path. Change its slug, or use the option entryId.`);
+      return;
+    }
     if (written.has(id)) logger.warn(`Several pieces have the id "${id}". Use unique slugs, or the option entryId.`);
     written.add(id);
     const sized = images === false ? html : withImageSizes(html, url, images);

@@ -581,6 +581,10 @@ async fn a_second_build_of_the_blog_requests_changed_pieces_only() {
         let created = created["pieces"].as_array().unwrap();
         ids.extend(created.iter().map(|piece| piece["id"].as_str().unwrap().to_owned()));
     }
+    // A slug can't lead out of the site's folder.
+    let outside = json!({"title": "Outside", "slug": "../../../outside", "tags": [], "members": [],
+        "contentGroupId": group});
+    send(Method::POST, "/content-pieces", outside).await;
     let translated = json!({"id": ids[1], "variant": "de", "title": "Beitrag", "slug": "beitrag"});
     send(Method::PUT, "/content-pieces", translated).await;
     let blog = example(&folder, "astro-blog", "large-blog");
@@ -588,16 +592,17 @@ async fn a_second_build_of_the_blog_requests_changed_pieces_only() {
     let page = |path: &str| fs::read_to_string(blog.join("dist").join(path)).unwrap_or_default();
 
     let requests = build_blog(&folder, &blog, &program, &metrics).await;
-    assert_eq!(requests["/content-pieces/list"], 11, "{requests:?}");
+    assert_eq!(requests["/content-pieces/list"], 12, "{requests:?}");
     let post = page("post-1/index.html");
     assert!(post.contains("<h2 id=\"a-heading\">A heading</h2><p>Text 1</p>"), "{post}");
-    let image = format!("srcset=\"{}/a/x/y.jpg?w=480 480w, ", program.url);
+    let image = format!("srcset=\"{}/a/x/y.jpg?w=640 640w, ", program.url);
     assert!(post.contains(&image), "{post}");
     assert!(post.contains("hreflang=\"de\""), "{post}");
     assert!(page("de/beitrag/index.html").contains("<h1>Beitrag</h1>"));
     assert!(page("tags/harbours/index.html").contains("Post 900"));
     assert_eq!(page("rss.xml").matches("<item>").count(), 1_000);
     assert!(page("sitemap-0.xml").contains("/post-999/"));
+    assert!(!blog.join("../outside").exists() && !blog.join("dist/outside").exists());
 
     let requests = build_blog(&folder, &blog, &program, &metrics).await;
     let none: BTreeMap<String, u64> =

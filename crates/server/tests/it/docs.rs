@@ -72,6 +72,7 @@ async fn the_script_of_the_docs_is_compressed_for_clients_that_accept_gzip(store
         ("br;q=0.5, GZIP;q=1", Some("gzip")),
         ("*", Some("gzip")),
         ("gzip;q=0", None),
+        ("gzip;Q= 0.000, *", None),
         ("identity", None),
     ] {
         let request = service.request(Method::GET, "/docs/scalar.js");

@@ -1,5 +1,6 @@
 import rss from "@astrojs/rss";
 import type { APIContext } from "astro";
+import { pathOf } from "../path";
 import { dateOf, postsOf } from "../posts";
 
 export async function GET({ site }: APIContext): Promise<Response> {
@@ -7,7 +8,7 @@ export async function GET({ site }: APIContext): Promise<Response> {
   const items = posts.map((post) => ({
     title: post.data.title,
     description: post.data.description ?? "",
-    link: `/${post.id}/`,
+    link: pathOf(post.id),
     pubDate: dateOf(post),
     content: post.rendered?.html ?? "",
   }));

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::LazyLock;
 
-use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::{
@@ -17,7 +16,7 @@ use flate2::read::GzDecoder;
 use galley_application::Error;
 
 use crate::problem::Problem;
-use crate::respond::response::{self, HasReservation, StaticFile};
+use crate::respond::response::{self, StaticFile};
 
 /// The content security policy: scripts and data of this service only. Scalar's editor inserts
 /// styles that depend on its content, so inline styles are allowed. They can't load anything
@@ -53,6 +52,14 @@ static FILES: LazyLock<BTreeMap<&str, StaticFile>> = LazyLock::new(|| {
     BTreeMap::from(files.map(|(name, kind, bytes)| (name, StaticFile::new(kind, bytes))))
 });
 
+/// Scalar's script for clients that don't accept `gzip`. It is decompressed once, so that parallel
+/// requests share its memory.
+static DECOMPRESSED_SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| {
+    let mut script = Vec::new();
+    GzDecoder::new(COMPRESSED_SCRIPT).read_to_end(&mut script).expect("the script is compressed");
+    StaticFile::new(JAVASCRIPT, script)
+});
+
 /// Get the interactive API reference
 #[utoipa::path(
     get,
@@ -85,34 +92,32 @@ pub(crate) async fn asset(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path(name) = name.map_err(|_| Error::not_found())?;
-    let file = FILES.get(name.as_str()).ok_or_else(Error::not_found)?;
-    let mut response = response::file(file);
+    let is_compressed = name == SCRIPT && accepts_gzip(&headers);
+    let file = match &*name {
+        SCRIPT if !is_compressed => Some(&*DECOMPRESSED_SCRIPT),
+        name => FILES.get(name),
+    };
+    let mut response = response::file(file.ok_or_else(Error::not_found)?);
     // The files change only with the program's version.
     let cache = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, cache);
-    if name == SCRIPT {
-        if accepts_gzip(&headers) {
-            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        } else {
-            response.extensions_mut().remove::<HasReservation>();
-            *response.body_mut() = Body::from(decompressed_script());
-        }
+    if is_compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
 }
 
-/// Returns true if `Accept-Encoding` names `gzip` or all codings (RFC 9110, section 12.5.3).
+/// Returns true if `Accept-Encoding` allows `gzip` (RFC 9110, section 12.5.3): by its name, else by
+/// `*`.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(ACCEPT_ENCODING).and_then(|accepted| accepted.to_str().ok());
-    accepted.unwrap_or_default().split(',').any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
-        ["gzip", "*"].contains(&&*name.trim().to_ascii_lowercase()) && weight != Some(0.0)
-    })
-}
-
-fn decompressed_script() -> Vec<u8> {
-    let mut script = Vec::new();
-    GzDecoder::new(COMPRESSED_SCRIPT).read_to_end(&mut script).expect("the script is compressed");
-    script
+    let lines = headers.get_all(ACCEPT_ENCODING);
+    let weight_of = |wanted: &str| {
+        let lines = lines.iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(|line| line.split(',')).find_map(|coding| {
+            let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+            let weight = weight.split_once('=').and_then(|(_, weight)| weight.trim().parse().ok());
+            name.trim().eq_ignore_ascii_case(wanted).then_some(weight.unwrap_or(1.0))
+        })
+    };
+    weight_of("gzip").or_else(|| weight_of("*")).is_some_and(|weight: f32| weight > 0.0)
 }
