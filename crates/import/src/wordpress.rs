@@ -355,7 +355,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
 /// Returns the finding for an item that is no post or page, or that was deleted.
 fn left_out_finding(kind: &str, status: &str) -> Option<Finding> {
     let what = match (kind, status) {
-        ("attachment", _) => "attachments (links to them are unchanged)".to_owned(),
+        ("attachment", _) => "attachments as pages of their own".to_owned(),
         ("post" | "page", "trash" | "auto-draft" | "inherit") => {
             format!("{kind}s of the status {status}")
         }

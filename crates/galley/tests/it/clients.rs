@@ -353,6 +353,18 @@ async fn the_example_blog_has_the_sample_content_a_search_and_previews() {
     browse("example-blog.mjs", &page, &program);
 }
 
+#[test]
+fn one_command_builds_an_example_with_a_server() {
+    let Some(_) = scripts() else { return };
+    let dist = repository().join("examples/tiptap-editor/dist");
+    let _ = fs::remove_dir_all(&dist);
+    let mut start = node();
+    start.args(["examples/start.mjs", "tiptap-editor", "--build"]).current_dir(repository());
+    let output = run(start.env("GALLEY_PROGRAM", galley(&TestStore::sqlite()).get_program()));
+    assert!(output.status.success(), "{output:?}");
+    assert!(dist.join("index.html").exists(), "{output:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_of_the_client_without_a_response_take_effect_once() {
     let Some(folder) = scripts() else { return };
