@@ -79,13 +79,15 @@ async function startServer() {
   while (!(await fetch(`${url}/readyz`).then((response) => response.ok, () => false))) {
     await new Promise((next) => setTimeout(next, 100));
   }
+  const link = run(galley, ["sign-in", "--email", "owner@localhost"], { env, stdout: "pipe" });
+  console.log(`\nThe server is ${url}. Sign in to its console within 15 minutes: ${link}`);
   return { url, token };
 }
 
 buildPackages();
 const { url, token } = await startServer();
 const env = { ...process.env, GALLEY_URL: url, GALLEY_TOKEN: token, PUBLIC_GALLEY_URL: url, PUBLIC_GALLEY_TOKEN: token };
-console.log(`\n# ${name}, with the server at ${url}`);
+console.log(`\n# ${name}`);
 if (name === "tiptap-editor") console.log(`Open ${origin}/#${new URLSearchParams({ url, token })} and press "Sign in"\n`);
 const task = flags.includes("--build") ? "build" : "dev";
 const example = spawn("npm", ["run", task], { cwd: folder, env, stdio: "inherit", detached: true });

@@ -40,16 +40,12 @@ pub(crate) fn run() -> Result<ExitCode> {
     let documents = documents(&root)?;
     for document in &documents {
         let text = fs::read_to_string(root.join(document))?;
-        let page = source.join(page_of(document));
-        fs::create_dir_all(page.parent().context("a file is in a folder")?)?;
-        fs::write(
-            page,
-            text.replace("README.md)", "index.md)").replace("README.md#", "index.md#"),
-        )?;
+        let page = text.replace("README.md)", "index.md)").replace("README.md#", "index.md#");
+        write(&source.join(page_of(document)), page.as_bytes())?;
         for link in links(&text) {
             let target = resolved(document, link);
             if root.join(&target).is_file() && !documents.contains(&target) {
-                copy(&root, &source, &target)?;
+                write(&source.join(&target), &fs::read(root.join(&target))?)?;
             }
         }
     }
@@ -60,6 +56,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     check_links(&pages)?;
     println!("{}", pages.join("index.html").display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+    Ok(fs::write(path, bytes)?)
 }
 
 /// Returns the path of mdBook, which is built once.
@@ -119,13 +120,6 @@ fn resolved(document: &Path, link: &str) -> PathBuf {
     path
 }
 
-fn copy(root: &Path, source: &Path, file: &Path) -> Result<()> {
-    let target = source.join(file);
-    fs::create_dir_all(target.parent().context("a file is in a folder")?)?;
-    fs::copy(root.join(file), target).with_context(|| format!("{} is missing", file.display()))?;
-    Ok(())
-}
-
 /// Returns mdBook's list of chapters.
 fn summary(root: &Path, documents: &BTreeSet<PathBuf>) -> Result<String> {
     let mut left = documents.clone();
@@ -141,9 +135,11 @@ fn summary(root: &Path, documents: &BTreeSet<PathBuf>) -> Result<String> {
                 }
             }
             let link = line.split_once("| [").and_then(|(_, rest)| rest.split_once("]("));
-            let Some((title, rest)) = link else { continue };
-            let path = resolved(Path::new(index), links(&format!("]({rest}")).next().unwrap_or(""));
-            if left.remove(&path) {
+            let Some((title, _)) = link else { continue };
+            let path = links(line).next().map(|link| resolved(Path::new(index), link));
+            if let Some(path) = path
+                && left.remove(&path)
+            {
                 summary.push_str(&chapter(title, &path));
             }
         }

@@ -12,28 +12,10 @@ use crate::program::{free_port, galley, run};
 /// The command with which a guide starts the server in a second terminal.
 const SERVE: &str = "galley serve";
 
-/// The guides whose commands run here, or with the clients. The other guides have marked commands
-/// only.
-const GUIDES_THAT_RUN: [&str; 15] = [
-    "assets",
-    "backup",
-    "concepts",
-    "configuration",
-    "ghost",
-    "history",
-    "import-export",
-    "monitoring",
-    "publishing",
-    "running",
-    "small-server",
-    "typescript",
-    "vrite",
-    "wordpress",
-    "workspaces",
-];
-
 /// The variables that guides use: a server, a token, and ids of a group, a piece and its revisions.
+/// A request with an error ends the script.
 const VARIABLES: &str = r#"
+curl() { command curl --fail-with-body "$@"; }
 galley init --workspace Guide --email ann@example.org > first-token
 export GALLEY_TOKEN=$(galley token create --name Guide)
 TOKEN=$GALLEY_TOKEN
@@ -51,6 +33,63 @@ LATEST=$(echo "$REVISIONS" | grep -o 'rev_[0-9a-z]*' | head -1)
 FIRST=$(echo "$REVISIONS" | grep -o 'rev_[0-9a-z]*' | tail -1)
 REVISION=$FIRST
 "#;
+
+/// The guides whose commands run: the commands before them, and parts of their output. The other
+/// guides have marked commands only. `$FILES` has an image and exports of other systems.
+const GUIDES: [(&str, &[&str], &[&str]); 14] = [
+    (
+        "concepts",
+        &[],
+        &[
+            "\"content\":\"## At dawn\\n\\nBoats **leave**.\\n\"",
+            "\"title\":\"H\u{e4}fen\",\"slug\":\"harbours\"",
+            "precondition_failed",
+            "\"number\":4",
+            "\n[]\n",
+            "\"title\":\"Harbours at dawn\"}]\n\"type\":\"contentPieceAdded\"\n",
+            "\"type\":\"contentPiecePublished\"\n",
+        ],
+    ),
+    (
+        "history",
+        &[VARIABLES],
+        &["\"diff\":\"~ Boats{+ return+}", "\"title\":\"The harbour at dawn\"", "HTTP/1.1 204"],
+    ),
+    (
+        "publishing",
+        &[VARIABLES],
+        &["https://example.org/preview?id=cp_", "HTTP/1.1 204", "\"id\":\"wh_"],
+    ),
+    ("assets", &[VARIABLES, "cp $FILES/harbour.jpg ."], &["/harbour.jpg\""]),
+    ("workspaces", &[VARIABLES], &["  Posts\n"]),
+    ("monitoring", &[VARIABLES], &["{\"status\":\"ok\"}{\"status\":\"ready\"}"]),
+    ("configuration", &[VARIABLES], &["data-dir"]),
+    ("backup", &[VARIABLES], &["galley-2026-11-22.backup"]),
+    ("typescript", &[VARIABLES, "mkdir src"], &[]),
+    ("running", &[], &["database"]),
+    ("small-server", &["galley init > first-token"], &["database"]),
+    (
+        "wordpress",
+        &[VARIABLES, "cp $FILES/diary.xml .", "mkdir uploads"],
+        &["2 imported", "0 with problems"],
+    ),
+    (
+        "ghost",
+        &[VARIABLES, "cp $FILES/site.json .", "mkdir images"],
+        &["3 imported", "0 with problems"],
+    ),
+    (
+        "import-export",
+        &[
+            VARIABLES,
+            "cp $FILES/diary.xml diary.wordpress.2026-11-22.xml",
+            "cp $FILES/site.json site.ghost.2026-11-22.json",
+            "mkdir posts docs docs/de",
+            "echo '# A' | tee posts/a.md docs/b.md > docs/de/b.md",
+        ],
+        &["1 imported", " in variants: "],
+    ),
+];
 
 /// Returns the folder of the guides.
 fn guides() -> PathBuf {
@@ -82,17 +121,15 @@ fn commands(guide: &str) -> String {
     run.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs a script in a folder. The line `galley serve` starts the server beside it, and a request
-/// with an error ends it.
-fn run_script(folder: &Path, commands: &str) -> Output {
+/// Runs a script in a folder. The line `galley serve` starts the server beside it.
+fn run_script(folder: &Path, files: &Path, commands: &str) -> Output {
     let port = free_port();
     let serve = format!(
         "galley serve --listen 127.0.0.1:{port} 2> log &\ntrap 'kill %1' EXIT\n\
-         until command curl -sf http://127.0.0.1:{port}/readyz > /dev/null; do sleep 0.1; done"
+         until command curl -sf http://127.0.0.1:{port}/readyz > /dev/null; do\n\
+         kill -0 %1; sleep 0.1\ndone"
     );
-    let script = format!(
-        "set -euo pipefail\ncurl() {{ command curl --fail-with-body \"$@\"; }}\n{commands}\n"
-    );
+    let script = format!("set -euo pipefail\n{commands}\n");
     let script = script.replace(&format!("\n{SERVE}\n"), &format!("\n{serve}\n"));
     let script = script.replace("http://127.0.0.1:8080", &format!("http://127.0.0.1:{port}"));
     let store = TestStore::sqlite();
@@ -100,24 +137,11 @@ fn run_script(folder: &Path, commands: &str) -> Output {
     let programs = Path::new(program.get_program()).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
-    bash.args(["-c", &script]).current_dir(folder).env("PATH", path);
+    bash.args(["-c", &script]).current_dir(folder).env("PATH", path).env("FILES", files);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GALLEY_")) {
         bash.env_remove(name);
     }
     run(&mut bash)
-}
-
-/// Runs the commands of a guide after those of `before`, and returns their output.
-fn follow(name: &str, folder: &Path, before: &str) -> String {
-    let output = run_script(folder, &format!("{before}\n{}", commands(&guide(name))));
-    assert!(output.status.success(), "{name}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn assert_contains(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part} is missing: {text}");
-    }
 }
 
 #[test]
@@ -125,7 +149,7 @@ fn every_command_of_the_guides_runs_or_is_marked() {
     for entry in fs::read_dir(guides()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        if !GUIDES_THAT_RUN.contains(&name) {
+        if !GUIDES.iter().any(|(known, ..)| *known == name) {
             let text = fs::read_to_string(&path).unwrap();
             for (mark, commands) in blocks(&text) {
                 assert_eq!(mark, "no-run", "{name}: {commands}");
@@ -135,79 +159,22 @@ fn every_command_of_the_guides_runs_or_is_marked() {
 }
 
 #[test]
-fn the_commands_of_the_concepts_work_in_an_empty_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    let guide = guide("concepts");
-    // A change of an older version is rejected there, on purpose.
-    let script = commands(&guide).replace("--fail-with-body", "-s");
-    let output = run_script(folder.path(), &format!("unset -f curl\n{script}"));
-    assert!(output.status.success(), "{output:?}");
-    assert_contains(
-        &String::from_utf8(output.stdout).unwrap(),
-        &[
-            "\"content\":\"## At dawn\\n\\nBoats **leave**.\\n\"",
-            "\"title\":\"H\u{e4}fen\",\"slug\":\"harbours\"",
-            "precondition_failed",
-            "\"number\":4",
-            "\n[]\n",
-            "\"title\":\"Harbours at dawn\"}]\n\"type\":\"contentPieceAdded\"\n",
-            "\"type\":\"contentPiecePublished\"\n",
-        ],
-    );
-}
-
-#[test]
-fn the_commands_of_guides_to_the_api_work() {
+fn the_commands_of_the_guides_work_in_an_empty_folder() {
+    let files = tempfile::tempdir().unwrap();
     let image = guides().join("../../examples/content/harbour.jpg");
-    for (name, expected) in [
-        (
-            "history",
-            &["\"diff\":\"~ Boats{+ return+}", "\"title\":\"The harbour at dawn\"", "HTTP/1.1 204"]
-                [..],
-        ),
-        ("publishing", &["https://example.org/preview?id=cp_", "HTTP/1.1 204", "\"id\":\"wh_"]),
-        ("assets", &["/harbour.jpg\""]),
-        ("workspaces", &["  Posts\n"]),
-        ("monitoring", &["{\"status\":\"ok\"}{\"status\":\"ready\"}"]),
-        ("configuration", &["data-dir"]),
-        ("backup", &["galley-2026-11-22.backup"]),
-        ("typescript", &[]),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::copy(&image, folder.path().join("harbour.jpg")).unwrap();
-        fs::create_dir(folder.path().join("src")).unwrap();
-        assert_contains(&follow(name, folder.path(), VARIABLES), expected);
-    }
-}
-
-#[test]
-fn the_commands_of_guides_to_a_first_start_work() {
-    for (name, before) in [("running", ""), ("small-server", "galley init > first-token")] {
-        let folder = tempfile::tempdir().unwrap();
-        assert_contains(&follow(name, folder.path(), before), &["database"]);
-    }
-}
-
-#[test]
-fn the_commands_of_guides_to_imports_work() {
-    let image = guides().join("../../examples/content/harbour.jpg");
+    fs::copy(image, files.path().join("harbour.jpg")).unwrap();
+    fs::write(files.path().join("diary.xml"), WORDPRESS).unwrap();
+    // A post without HTML can't be imported.
     let ghost = GHOST.replace("\"html\":null", "\"html\":\"<p>New</p>\"");
-    for (name, export, content, images) in
-        [("wordpress", "diary.xml", WORDPRESS, "uploads"), ("ghost", "site.json", &ghost, "images")]
-    {
+    fs::write(files.path().join("site.json"), ghost).unwrap();
+    for (name, before, expected) in GUIDES {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(export), content).unwrap();
-        fs::create_dir_all(folder.path().join(images)).unwrap();
-        fs::copy(&image, folder.path().join(images).join("a.jpg")).unwrap();
-        let found = follow(name, folder.path(), VARIABLES);
-        assert_contains(&found, &[" imported", "0 with problems"]);
+        let commands = format!("{}\n{}", before.join("\n"), commands(&guide(name)));
+        let output = run_script(folder.path(), files.path(), &commands);
+        assert!(output.status.success(), "{name}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        for part in expected {
+            assert!(text.contains(part), "{name}: {part} is missing: {text}");
+        }
     }
-    let folder = tempfile::tempdir().unwrap();
-    let before = format!(
-        "{VARIABLES}mkdir posts docs docs/de\necho '# A' > posts/a.md\necho '# B' > docs/b.md\n\
-         echo '# C' > docs/de/b.md\n"
-    );
-    fs::write(folder.path().join("diary.wordpress.2026-11-22.xml"), WORDPRESS).unwrap();
-    fs::write(folder.path().join("site.ghost.2026-11-22.json"), ghost).unwrap();
-    assert_contains(&follow("import-export", folder.path(), &before), &["imported"]);
 }
