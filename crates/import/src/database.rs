@@ -33,6 +33,7 @@ use galley_storage::{
     self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members, ordering,
 };
 
+use crate::authors::KnownMember;
 use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
@@ -166,19 +167,27 @@ impl Destination for DatabaseDestination {
         }
     }
 
-    async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
+    async fn members(&self) -> anyhow::Result<Vec<KnownMember>> {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(members::list(tx, workspace, &IdPage::first(RESOURCE_LIST_LIMIT)).await?)
         };
-        let mut people = Vec::new();
-        for member in self.database.read_long("import.people", read).await? {
-            let user = member.user.into_iter();
-            let of_user = user.flat_map(|user| [user.full_name, user.username, user.email]);
-            let invited = [member.invited_name, member.invited_email].into_iter().flatten();
-            people.extend(of_user.chain(invited).map(|name| (name, member.id)));
-        }
-        Ok(people)
+        let members = self.database.read_long("import.members", read).await?.into_iter();
+        let known = members.map(|member| {
+            let mut known = KnownMember {
+                id: member.id,
+                emails: Vec::from_iter(member.invited_email),
+                username: None,
+                names: Vec::from_iter(member.invited_name),
+            };
+            if let Some(user) = member.user {
+                known.emails.push(user.email);
+                known.username = Some(user.username);
+                known.names.push(user.full_name);
+            }
+            known
+        });
+        Ok(known.collect())
     }
 
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {

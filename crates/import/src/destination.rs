@@ -6,6 +6,7 @@ use galley_domain::tag::TagLabel;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
+use crate::authors::KnownMember;
 use crate::publication::{PiecePublication, PublicationChange};
 use crate::raw::{ContentForm, Document};
 
@@ -126,8 +127,8 @@ pub(crate) trait Destination {
         subtree: bool,
     ) -> anyhow::Result<Vec<KnownPiece>>;
 
-    /// Lists the members, each by all the names that sources may have for it.
-    async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>>;
+    /// Lists the members.
+    async fn members(&self) -> anyhow::Result<Vec<KnownMember>>;
 
     /// Lists the keys of the variants.
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>>;

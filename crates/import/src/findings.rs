@@ -97,6 +97,8 @@ impl Finding {
 const RELATIVE_IMAGES: &str = "images at relative addresses";
 const RELATIVE_LINKS: &str = "links at relative addresses";
 const FROM_ROOT: &str = "links and images relative to the site's root";
+/// Images of a WordPress or Ghost site that were not brought along.
+pub(crate) const UPLOADS: &str = "images that stay at the site's address";
 const ANCHORS: &str = "links to anchors that the piece lacks";
 const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";

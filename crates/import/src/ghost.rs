@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::authors::Author;
 use crate::findings::Finding;
 use crate::raw::{PublishingState, RawPiece, SourceBody};
 use crate::sources::SourceContent;
@@ -91,6 +92,8 @@ struct GhostUser {
     #[serde(deserialize_with = "id")]
     id: String,
     name: String,
+    slug: Option<String>,
+    email: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +104,13 @@ struct PostAuthor {
     author_id: String,
     #[serde(default)]
     sort_order: i64,
+}
+
+impl GhostUser {
+    fn author(&self) -> Author {
+        let Self { slug, email, name, .. } = self;
+        Author { email: email.clone(), login: slug.clone(), name: name.clone() }
+    }
 }
 
 /// Parses an id. Older exports have numbers.
@@ -134,16 +144,16 @@ pub(crate) fn read(
         posts_authors.sort_by_key(|link| link.sort_order);
         let tags: HashMap<_, _> = all_tags.iter().map(|tag| (tag.id.as_str(), tag)).collect();
         let users: HashMap<_, _> =
-            all_users.iter().map(|user| (user.id.as_str(), user.name.as_str())).collect();
+            all_users.iter().map(|user| (user.id.as_str(), user)).collect();
         let alts: HashMap<_, _> = metas.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
-        let mut of_post: HashMap<&str, (Vec<&GhostTag>, Vec<&str>)> = HashMap::new();
+        let mut of_post: HashMap<&str, (Vec<&GhostTag>, Vec<&GhostUser>)> = HashMap::new();
         for link in &posts_tags {
             let tag = tags.get(link.tag_id.as_str()).copied();
             of_post.entry(&link.post_id).or_default().0.extend(tag);
         }
         for link in &posts_authors {
-            let name = users.get(link.author_id.as_str()).copied();
-            of_post.entry(&link.post_id).or_default().1.extend(name);
+            let user = users.get(link.author_id.as_str()).copied();
+            of_post.entry(&link.post_id).or_default().1.extend(user);
         }
         for post in rows::<GhostPost>("posts", data.posts, &mut raws) {
             let (tags, mut authors) = of_post.remove(post.id.as_str()).unwrap_or_default();
@@ -188,7 +198,7 @@ fn html_of(post: &GhostPost) -> Result<String, &'static str> {
 fn raw(
     post: &GhostPost,
     tags: &[&GhostTag],
-    authors: &[&str],
+    authors: &[&GhostUser],
     alt: Option<String>,
 ) -> Result<RawPiece, String> {
     let mut findings = Vec::new();
@@ -220,7 +230,7 @@ fn raw(
     keep("status", Some(status).filter(|status| !["", "published"].contains(status)));
     keep("visibility", visibility);
     if !authors.is_empty() {
-        rest.insert("authors".to_owned(), Value::from(authors.to_vec()));
+        rest.insert("authors".to_owned(), authors.iter().map(|user| user.name.as_str()).collect());
     }
     let is_internal = |tag: &&&GhostTag| {
         tag.visibility.as_deref() == Some("internal") || tag.name.starts_with('#')
@@ -244,7 +254,7 @@ fn raw(
         cover_alt: alt,
         canonical: post.canonical_url.as_ref().map(|url| url.replace(SITE_PLACEHOLDER, "")),
         tags: tags.iter().filter(|tag| !is_internal(tag)).map(|tag| tag.name.clone()).collect(),
-        authors: authors.iter().map(|name| (*name).to_owned()).collect(),
+        authors: authors.iter().map(|user| user.author()).collect(),
         state,
         rest,
         body: SourceBody::Html(html),

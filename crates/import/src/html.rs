@@ -9,6 +9,7 @@ use html5ever::tokenizer::{
 };
 use serde_json::{Map, Value};
 
+use crate::authors::Author;
 use crate::findings::Finding;
 use crate::markdown::parts;
 use crate::raw::{RawPiece, SourceBody};
@@ -92,7 +93,7 @@ pub(crate) fn raw(name: &str, html: &str) -> RawPiece {
         cover_alt,
         canonical: page.canonical,
         tags,
-        authors,
+        authors: authors.into_iter().map(Author::named).collect(),
         rest,
         body: SourceBody::Html(body),
         findings,

@@ -5,6 +5,7 @@
 //! unreadable source is reported with its line; all others are imported.
 
 mod assets;
+mod authors;
 mod autop;
 mod database;
 mod decision;

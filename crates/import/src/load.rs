@@ -6,6 +6,7 @@ use galley_domain::content_group::ContentGroupName;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
+use crate::authors::MemberDirectory;
 use crate::decision::{Action, Candidate, Decider, Decision, ImportTarget, KnownPieces};
 use crate::destination::{Destination, ImportOutcome, PreparedDocument, Task, WriteFailure};
 use crate::publication::PublicationChange;
@@ -55,8 +56,7 @@ pub(crate) struct Loader<P> {
     decider: Decider,
     /// The ids of groups, by parent and name.
     groups: HashMap<(ContentGroupId, String), ContentGroupId>,
-    /// The members, by their possible names in sources, in lower case.
-    people: HashMap<String, WorkspaceMemberId>,
+    members: MemberDirectory,
 }
 
 impl<P: Destination> Loader<P> {
@@ -65,16 +65,16 @@ impl<P: Destination> Loader<P> {
         for piece in place.pieces(Some(target.group), target.groups).await? {
             known.add(piece);
         }
-        let mut people = HashMap::new();
-        for (name, member) in place.people().await? {
-            people.entry(name.to_lowercase()).or_insert(member);
+        let mut members = MemberDirectory::default();
+        for member in place.members().await? {
+            members.add(member);
         }
         let variants = match target.language {
             Some(_) => place.variants().await?,
             None => Vec::new(),
         };
         let decider = Decider { target, known, seen: HashSet::new(), variants };
-        Ok(Self { place, decider, groups: HashMap::new(), people })
+        Ok(Self { place, decider, groups: HashMap::new(), members })
     }
 
     /// Returns the results that an import of the documents would have, and writes nothing.
@@ -237,9 +237,9 @@ impl<P: Destination> Loader<P> {
             Action::Update { id, version } => Task::Update { id, version },
             Action::Withdraw { id } => Task::Withdraw { id },
             Action::Create => {
-                let member = |name: &String| self.people.get(&name.to_lowercase()).copied();
                 let mut members: Vec<WorkspaceMemberId> = Vec::new();
-                for member in document.authors.iter().filter_map(member) {
+                let found = document.authors.iter().filter_map(|author| self.members.find(author));
+                for member in found {
                     if !members.contains(&member) {
                         members.push(member);
                     }

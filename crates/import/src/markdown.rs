@@ -5,6 +5,7 @@
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
+use crate::authors::Author;
 use crate::findings::{self, Finding};
 use crate::raw::{PublishingState, RawPiece, SourceBody};
 
@@ -74,7 +75,7 @@ pub(crate) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
             "canonicalURL",
         ]),
         tags: front.tags(is_jekyll),
-        authors,
+        authors: authors.into_iter().map(Author::named).collect(),
         state: if is_draft { PublishingState::Draft } else { PublishingState::Published },
         publish_at,
         custom_data: front.text(&["customData"]),
@@ -397,7 +398,7 @@ mod tests {
             "---\ntags: one two\ncategories: [x, \"y, z\"]\nauthor: Ann\n---\n",
         );
         assert_eq!(labels(&jekyll), ["one", "two", "x", "y, z"]);
-        assert_eq!(jekyll.authors, ["Ann"]);
+        assert_eq!(jekyll.authors, [Author::named("Ann".to_owned())]);
         let hexo = read(
             "a.md",
             "---\ntitle: A\ntags: a, b c\ncategories:\n- [Diary, Travel]\n- Life\n---\n",
@@ -416,7 +417,7 @@ mod tests {
             "---\ntitle: A\npubDate: 2024-05-06\nheroImage: ./a.png\nauthors: [{name: Bo}]\n---\n",
         );
         assert_eq!(astro.cover_url.unwrap().as_str(), "./a.png");
-        assert_eq!(astro.authors, ["Bo"]);
+        assert_eq!(astro.authors, [Author::named("Bo".to_owned())]);
         let pattern = read("a.md", "---\ntitle: A\npermalink: /:year/:title/\n---\n");
         assert_eq!(pattern.slug.as_str(), "a");
     }

@@ -12,6 +12,7 @@ use galley_domain::{ContentPieceId, Invalid, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::assets::{AddressKind, AssetImporter, Resolved, SourceLocation};
+use crate::authors::Author;
 use crate::findings::{self, Finding};
 use crate::hash::hash;
 
@@ -37,8 +38,7 @@ pub(crate) struct RawPiece {
     pub(crate) cover_width: Option<String>,
     pub(crate) canonical: Option<String>,
     pub(crate) tags: Vec<String>,
-    /// The names of its authors in the source.
-    pub(crate) authors: Vec<String>,
+    pub(crate) authors: Vec<Author>,
     pub(crate) state: PublishingState,
     /// The time at which a scheduled piece is published, if that is not its date.
     pub(crate) publish_at: Option<String>,
@@ -121,7 +121,7 @@ pub(crate) struct Document {
     pub(crate) cover_width: Option<ShortText>,
     pub(crate) canonical_link: Option<WebReference>,
     pub(crate) tags: Vec<TagLabel>,
-    pub(crate) authors: Vec<String>,
+    pub(crate) authors: Vec<Author>,
     pub(crate) state: PublishingState,
     /// The time at which a scheduled piece is published.
     pub(crate) publish_at: Option<Timestamp>,
@@ -243,12 +243,17 @@ impl RawPiece {
         location: &SourceLocation,
     ) -> SourceFiles {
         let (mut hashes, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        let mut missing = BTreeSet::new();
         let mut resolve = |address: &str, kind| match importer.resolve(address, kind, location) {
             Resolved::Asset(asset) => {
                 hashes.insert(asset.hash.clone());
                 Some(asset)
             }
             Resolved::Kept => None,
+            Resolved::Missing => {
+                missing.insert(address.to_owned());
+                None
+            }
             Resolved::Failed(problem) => {
                 failed.insert(problem);
                 None
@@ -271,11 +276,14 @@ impl RawPiece {
             count: u16::try_from(hashes.len()).unwrap_or(u16::MAX),
             hash: hash(hashes.iter().map(String::as_str)),
         };
-        if !failed.is_empty() {
-            let finding = Finding::unresolved("files that could not be stored");
-            let details: Vec<_> = failed.into_iter().collect();
-            self.findings
-                .push(Finding { details: details.clone(), ..finding.times(details.len()) });
+        for (what, details) in
+            [("files that could not be stored", failed), (findings::UPLOADS, missing)]
+        {
+            if !details.is_empty() {
+                let finding = Finding::unresolved(what).times(details.len());
+                let details = details.into_iter().collect();
+                self.findings.push(Finding { details, ..finding });
+            }
         }
         files
     }

@@ -10,6 +10,7 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use serde_json::{Map, Value};
 
+use crate::authors::Author;
 use crate::autop;
 use crate::findings::Finding;
 use crate::line_counting::LineCountingReader;
@@ -24,8 +25,8 @@ const TEXT_SIZE_LIMIT: usize = 32 * 1024 * 1024;
 struct ExportContext {
     host: String,
     language: String,
-    /// Full names, by login.
-    authors: HashMap<String, String>,
+    /// The authors by login.
+    authors: HashMap<String, Author>,
     /// Attachments by their post's id.
     attachments: HashMap<String, Attachment>,
     posts: u64,
@@ -110,8 +111,8 @@ fn collect_context(content: &SourceContent) -> Result<ExportContext, (usize, Str
                 }
                 _ => {}
             },
-            ExportPart::Author(login, name) => {
-                site.authors.insert(login, name);
+            ExportPart::Author(login, author) => {
+                site.authors.insert(login, author);
             }
             ExportPart::Item(item) => {
                 site.posts += 1;
@@ -136,8 +137,8 @@ fn collect_context(content: &SourceContent) -> Result<ExportContext, (usize, Str
 enum ExportPart<'a> {
     /// An element of the channel.
     Channel(&'a str, String),
-    /// An author's login and name.
-    Author(String, String),
+    /// An author with the login.
+    Author(String, Author),
     Item(ExportedItem),
 }
 
@@ -251,8 +252,10 @@ impl ExportParser {
             ("wp:author", ..) => {
                 let mut part = |name| self.author.remove(name).unwrap_or_default();
                 let (login, name) = (part("wp:author_login"), part("wp:author_display_name"));
+                let email = Some(part("wp:author_email")).filter(|email| !email.is_empty());
                 let name = if name.is_empty() { login.clone() } else { name };
-                return tell(ExportPart::Author(login, name));
+                let author = Author { email, login: Some(login.clone()), name };
+                return tell(ExportPart::Author(login, author));
             }
             (_, "wp:author", _) => {
                 self.author.insert(name, value);
@@ -304,10 +307,11 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     let is_protected = !item.text("wp:post_password").is_empty();
     add_metadata(&item, &mut rest);
     let login = item.text("dc:creator");
-    let author = site.authors.get(login).map_or(login, String::as_str).to_owned();
-    let authors: Vec<String> = Some(author).filter(|name| !name.is_empty()).into_iter().collect();
-    if !authors.is_empty() {
-        rest.insert("authors".to_owned(), Value::from(authors.clone()));
+    let author = site.authors.get(login).cloned();
+    let author = author.unwrap_or_else(|| Author::named(login.to_owned()));
+    let authors = Vec::from_iter(Some(author).filter(|author| !author.name.is_empty()));
+    if let Some(author) = authors.first() {
+        rest.insert("authors".to_owned(), Value::from(vec![author.name.as_str()]));
     }
     if item.comments > 0 {
         findings.push(Finding::left_out("comments").times(item.comments));

@@ -97,6 +97,8 @@ pub(crate) enum Resolved {
     Asset(ResolvedAsset),
     /// The address stays as it is.
     Kept,
+    /// The address is that of an upload in the source's site, and no folder has its file.
+    Missing,
     /// The file can't be stored, for this reason.
     Failed(String),
 }
@@ -237,6 +239,9 @@ impl AssetImporter {
                     return Resolved::Kept;
                 }
                 FileSource::Url(address.to_owned())
+            }
+            None if kind == AddressKind::Image && search::is_uploaded(address) => {
+                return Resolved::Missing;
             }
             None => return Resolved::Kept,
         };

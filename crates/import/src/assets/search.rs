@@ -36,13 +36,22 @@ fn path_of(address: &str) -> Option<String> {
     let path = match path.split_once("://") {
         Some((_, rest)) => {
             let path = rest.find('/').map(|at| &rest[at..])?;
-            UPLOAD_PATHS.iter().any(|known| path.contains(known)).then_some(path)?
+            has_upload_path(path).then_some(path)?
         }
         None if path.starts_with("//") || path.contains(':') => return None,
         None => path,
     };
     let path = percent_decode_str(path).decode_utf8().ok()?;
     (!path.contains('\0')).then(|| path.into_owned())
+}
+
+fn has_upload_path(path: &str) -> bool {
+    UPLOAD_PATHS.iter().any(|known| path.contains(known))
+}
+
+/// Returns true for an absolute address with a path of uploads.
+pub(crate) fn is_uploaded(address: &str) -> bool {
+    address.contains("://") && path_of(address).is_some()
 }
 
 /// Returns the name of the file at an address of the document `source`, if `is_known` knows it.

@@ -20,6 +20,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::assets::AssetImporter;
+use crate::authors::KnownMember;
 use crate::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
@@ -387,17 +388,19 @@ impl Destination for ServerDestination {
         Ok(pieces.into_iter().map(known).collect())
     }
 
-    async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
+    async fn members(&self) -> anyhow::Result<Vec<KnownMember>> {
         let path = "/workspace-memberships/list-members?";
         let cursor = |member: &RemoteMember| format!("&lastId={}", member.id);
-        let mut people = Vec::new();
-        for member in self.api.list(path, PAGE_SIZE, cursor).await.map_err(fatal_error)? {
-            let profile = member.profile.into_iter();
-            let of_user = profile.flat_map(|profile| [profile.full_name, profile.username]);
-            let names = of_user.chain([member.name, member.email]);
-            people.extend(names.map(|name| (name, member.id)));
-        }
-        Ok(people)
+        let members = self.api.list(path, PAGE_SIZE, cursor).await.map_err(fatal_error)?;
+        let known = members.into_iter().map(|RemoteMember { id, email, name, profile }| {
+            let (mut names, mut username) = (vec![name], None);
+            if let Some(profile) = profile {
+                names.push(profile.full_name);
+                username = Some(profile.username);
+            }
+            KnownMember { id, emails: vec![email], username, names }
+        });
+        Ok(known.collect())
     }
 
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {

@@ -228,6 +228,8 @@ async fn images_of_an_export_are_found_in_a_folder_or_fetched(store: TestStore) 
 
     let output = import(&store, &file, &[]);
     assert!(output.status.success() && !stdout(&output).contains("files with"), "{output:?}");
+    let told = stdout(&output);
+    assert!(told.contains("1 x images that stay at the site's address"), "{output:?}");
     let folder = uploads.to_str().unwrap();
     let report = store.directory().join("report.json");
     let arguments = ["--assets", folder, "--fetch-assets", "--report", report.to_str().unwrap()];

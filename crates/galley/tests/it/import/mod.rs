@@ -226,6 +226,56 @@ async fn ghost_exports_are_imported_and_losses_reported(store: TestStore) {
 }
 
 #[on_both_engines]
+async fn authors_become_the_members_with_their_address_or_unique_name(store: TestStore) {
+    let program = Program::serve(&store, free_port());
+    let role = program.get("/roles/list").await[1]["id"].clone();
+    let mut invited = Vec::new();
+    for email in ["other@example.org", "ann@example.org", "cleo@example.org"] {
+        let name = if email.starts_with("cleo") { "Cleo" } else { "Ann Example" };
+        let person = json!({"email": email, "name": name, "roleId": role});
+        let path = "/workspace-memberships";
+        let response = program.request(reqwest::Method::POST, path).json(&person).send().await;
+        invited.push(response.unwrap().json::<Value>().await.unwrap()["id"].clone());
+    }
+    let folder = store.directory().join("site");
+    write(&folder.join("diary.xml"), WORDPRESS);
+    let named = "\"name\":\"Ann Example\"";
+    let with_address = format!("{named},\"email\":\"Ann@Example.org\"");
+    write(&folder.join("ghost.json"), GHOST.replace(named, &with_address));
+    for (file, author) in
+        [("shared", "Ann Example"), ("address", "other@example.org"), ("name", "cleo")]
+    {
+        write(&folder.join(file).with_extension("md"), format!("---\nauthor: {author}\n---\n"));
+    }
+    let expected = [
+        ("blocks", vec![&invited[1]]),
+        ("hello", vec![&invited[1]]),
+        ("shared", vec![]),
+        ("address", vec![&invited[0]]),
+        ("name", vec![&invited[2]]),
+    ];
+    let group = json!({"name": "Elsewhere"});
+    let request = program.request(reqwest::Method::POST, "/content-groups").json(&group);
+    assert!(request.send().await.unwrap().status().is_success());
+    let elsewhere =
+        ["--url", &program.url, "--token", &program.token, "--group", "Elsewhere"];
+    for arguments in [&[][..], &elsewhere] {
+        let output = run(galley(&store).arg("import").arg(&folder).args(arguments));
+        assert!(summary(&output).starts_with("7 imported"), "{output:?}");
+    }
+    let pieces = program.pieces("perPage=100").await;
+    for (slug, members) in expected {
+        let of_slug: Vec<_> = pieces.iter().filter(|piece| piece["slug"] == slug).collect();
+        assert_eq!(of_slug.len(), 2, "{slug}: {pieces:?}");
+        for piece in of_slug {
+            let found: Vec<_> =
+                piece["members"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+            assert_eq!(found, members, "{slug}");
+        }
+    }
+}
+
+#[on_both_engines]
 async fn a_malformed_row_excludes_only_itself(store: TestStore) {
     let ghost = store.directory().join("ghost.json");
     let odd = GHOST
