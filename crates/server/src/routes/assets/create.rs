@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use axum::body::Bytes;
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use galley_api_types::asset::AssetBody;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::asset_files::{Upload, UploadedFile};
@@ -13,6 +13,8 @@ use galley_assets::FileType;
 use galley_domain::asset::{Asset, AssetFilename};
 use galley_domain::text::ShortText;
 use galley_domain::{ContentGroupId, Invalid};
+use multer::Multipart;
+use tokio::task::yield_now;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::WriteAssets;
@@ -236,11 +238,7 @@ async fn receive_form(
     request: FileRequest,
 ) -> Result<(NewAsset, UploadedFile), Problem> {
     let stated_size = request.stated_size();
-    // The file has a limit of its own.
-    let limits = multer::SizeLimit::new().per_field(TEXT_LIMIT).for_field("file", u64::MAX);
-    let allowed = multer::Constraints::new().size_limit(limits);
-    let stream = Box::pin(request.into_stream().map(|chunk| chunk.map_err(FormError)));
-    let mut form = multer::Multipart::with_constraints(stream, boundary, allowed);
+    let mut form = form(request.into_stream(), boundary);
     let mut file = None;
     let received = loop {
         let field = match form.next_field().await {
@@ -290,6 +288,21 @@ async fn receive_form(
     }
 }
 
+/// Creates the parser of a form.
+fn form(
+    bytes: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
+    boundary: String,
+) -> Multipart<'static> {
+    // The file has a limit of its own.
+    let limits = multer::SizeLimit::new().per_field(TEXT_LIMIT).for_field("file", u64::MAX);
+    let allowed = multer::Constraints::new().size_limit(limits);
+    // The end arrives a poll after the last bytes: multer 3.1 rejects a form of which both the start
+    // and the end arrive between two of its polls (https://github.com/rwf2/multer/pull/70).
+    let late_end = stream::once(yield_now()).filter_map(async |()| None);
+    let stream = bytes.map(|chunk| chunk.map_err(FormError)).chain(late_end);
+    Multipart::with_constraints(Box::pin(stream), boundary, allowed)
+}
+
 /// The error of a body within a form.
 #[derive(Debug)]
 struct FormError(Problem);
@@ -318,5 +331,30 @@ fn of_form(error: multer::Error) -> Problem {
             let detail = format!("the form can't be parsed: {other}");
             Problem::new(Reason::MalformedBody, detail)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_form_that_arrives_between_two_polls_is_parsed() {
+        let text = "--x\r\nContent-Disposition: form-data; name=\"alt\"\r\n\r\nA\r\n--x--\r\n";
+        let (mut polls, mut bytes) = (0, Some(Bytes::from(text)));
+        let stream = stream::poll_fn(move |context| {
+            polls += 1;
+            if polls == 1 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(bytes.take().map(Ok))
+        });
+        let mut form = form(stream, "x".to_owned());
+        let field = form.next_field().await.unwrap().unwrap();
+        assert_eq!(field.text().await.unwrap(), "A");
+        assert!(form.next_field().await.unwrap().is_none());
     }
 }
