@@ -215,7 +215,8 @@ pub(crate) fn run(arguments: &ReliabilityArguments) -> Result<ExitCode> {
     steps.summarize();
     show(&figures, &logs.join("figures.md"))?;
     for (part, log) in &failed {
-        eprintln!("FAILED: {part}; its output is in {}", log.display());
+        // The end of the output is beside the end of the run, as some logs of CI keep no more.
+        eprintln!("{}\nFAILED: {part}; its output is in {}", last_lines(log), log.display());
     }
     let is_whole = failed.is_empty() && signals.received().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -312,26 +313,18 @@ fn watch(
     let status = child::run(command, signals);
     // The pipe ends when its last writer is closed, and the command holds two.
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let (found, skipped, end) = reads.join().expect("the reader does not panic");
+    let (found, skipped) = reads.join().expect("the reader does not panic");
     figures.extend(found);
     let holds = status?.success();
-    if !holds {
-        eprintln!("{end}");
-    }
     for one in &skipped {
         eprintln!("not tested: {one}");
     }
     Ok(holds && skipped.is_empty())
 }
 
-/// Copies lines to the log. Returns the figures, the skipped tests, and the last lines.
-fn read(
-    part: &'static str,
-    from: PipeReader,
-    mut log: fs::File,
-) -> (Vec<Figure>, Vec<String>, String) {
-    const END_LINES: usize = 30;
-    let (mut figures, mut skipped, mut end) = (Vec::new(), Vec::new(), Vec::new());
+/// Copies lines to the log. Returns the figures and the skipped tests.
+fn read(part: &'static str, from: PipeReader, mut log: fs::File) -> (Vec<Figure>, Vec<String>) {
+    let (mut figures, mut skipped) = (Vec::new(), Vec::new());
     let started = Instant::now();
     for line in BufReader::new(from).lines().map_while(std::result::Result::ok) {
         // A failed write is ignored, as the gap in the log shows it.
@@ -346,13 +339,18 @@ fn read(
             let seconds = started.elapsed().as_secs();
             eprintln!("{seconds:>6} s  {}: {} ({})", figure.what, figure.found, figure.required);
             figures.push(figure);
-        } else if !line.is_empty() {
-            end.push(line);
-            let many = end.len().saturating_sub(END_LINES);
-            end.drain(..many);
         }
     }
-    (figures, skipped, end.join("\n"))
+    (figures, skipped)
+}
+
+/// Returns the last lines of a log; nothing of a folder.
+fn last_lines(log: &Path) -> String {
+    const COUNT: usize = 80;
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(COUNT)..].join("\n")
 }
 
 /// Prints the table, and writes it as Markdown to a file.
