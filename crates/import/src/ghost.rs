@@ -143,8 +143,7 @@ pub(crate) fn read(
         posts_tags.sort_by_key(|link| link.sort_order);
         posts_authors.sort_by_key(|link| link.sort_order);
         let tags: HashMap<_, _> = all_tags.iter().map(|tag| (tag.id.as_str(), tag)).collect();
-        let users: HashMap<_, _> =
-            all_users.iter().map(|user| (user.id.as_str(), user)).collect();
+        let users: HashMap<_, _> = all_users.iter().map(|user| (user.id.as_str(), user)).collect();
         let alts: HashMap<_, _> = metas.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
         let mut of_post: HashMap<&str, (Vec<&GhostTag>, Vec<&GhostUser>)> = HashMap::new();
         for link in &posts_tags {
