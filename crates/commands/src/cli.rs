@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use galley_domain::publication::ContentView;
 use galley_domain::{Invalid, Permission, PermissionSet};
 
@@ -84,11 +85,28 @@ pub enum Command {
     /// Receive webhook callbacks on this machine, print them and verify their signatures
     Listen(ListenArguments),
     /// Print the effective settings and their sources
-    Config,
+    Config {
+        /// Print a settings file with all settings as comments instead
+        #[arg(long)]
+        template: bool,
+    },
     /// Check the settings, data directory, database, key, mail, webhooks and address for problems
     Check,
+    /// Ask the running server whether it is ready, for health checks of containers
+    Healthcheck,
     /// Print the OpenAPI document (OpenAPI 3.1)
     Openapi,
+    /// Print the completion script of a shell
+    Completion {
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Write the manual pages of all commands
+    Manpage {
+        /// Write the pages into this directory, which is created if necessary
+        #[arg(long, value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod backups;
 mod bundle;
 mod check;
 pub mod cli;
+pub mod command_line_files;
 pub mod config;
 mod export;
 pub mod first_start;
@@ -23,6 +24,7 @@ mod private_files;
 mod progress;
 mod search;
 pub mod settings;
+pub mod settings_file;
 mod sign_in;
 pub mod start;
 mod store;
@@ -64,10 +66,13 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Restore(arguments) => backups::restore(settings, &arguments).await,
         Command::Verify(arguments) => backups::verify(&arguments).await,
         Command::Export(arguments) => export::run(settings, &arguments).await,
-        Command::Config => done(config::run(settings)),
+        Command::Config { .. } => done(config::run(settings)),
         Command::Check => check::run(settings).await,
-        Command::Serve | Command::Listen(_) | Command::Openapi => {
-            unreachable!("the program runs this command itself")
-        }
+        Command::Serve
+        | Command::Listen(_)
+        | Command::Openapi
+        | Command::Healthcheck
+        | Command::Completion { .. }
+        | Command::Manpage { .. } => unreachable!("the program runs this command itself"),
     }
 }

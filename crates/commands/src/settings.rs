@@ -1,15 +1,12 @@
 //! Settings from defaults, `galley.toml`, `GALLEY_*` variables and flags, each overriding the
 //! previous ones.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches};
 use galley_api_types::setting::SettingSource;
 use galley_application::{AssetSettings, default_limits};
 use galley_assets::{AssetStore, BucketCredentials, StoreLocation};
@@ -20,7 +17,6 @@ use galley_domain::trash;
 use galley_mail::{FromAddress, Mailer, Outbox, Smtp};
 use galley_openid_connect::{Provider, ProviderSettings};
 use galley_storage::DatabaseUrl;
-use toml::Spanned;
 
 /// The help heading of the settings.
 pub const HEADING: &str = "Settings";
@@ -209,9 +205,6 @@ pub struct Settings {
     pub(crate) effective: Vec<EffectiveSetting>,
 }
 
-/// The settings that the settings file can't have.
-const NOT_IN_FILE: [&str; 2] = ["config", "init-token"];
-
 fn text() -> NonEmptyStringValueParser {
     NonEmptyStringValueParser::new()
 }
@@ -243,102 +236,12 @@ pub(crate) struct EffectiveSetting {
     pub(crate) source: SettingSource,
 }
 
-/// The settings file that is read if it exists and no other is named.
-const DEFAULT_FILE: &str = "galley.toml";
-
 /// Leaves out the variables of settings that are empty, because some tools pass unset variables on
 /// as empty ones.
 pub fn without_empty_variables(argument: clap::Arg) -> clap::Arg {
     let is_empty =
         argument.get_env().and_then(std::env::var_os).is_some_and(|text| text.is_empty());
     if is_empty { argument.env(None) } else { argument }
-}
-
-/// Adds the settings file to the flags and variables in `given`.
-///
-/// The settings are parsed again, all as flags: those that were given, and the others of the file.
-pub fn load(given: &ArgMatches) -> anyhow::Result<Settings> {
-    let file = match given.get_one::<PathBuf>("config") {
-        Some(path) => Some(path.clone()),
-        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),
-    };
-    let mut in_file = match &file {
-        Some(path) => read_file(path)?,
-        None => BTreeMap::new(),
-    };
-    let command = Settings::augment_args(clap::Command::new("galley").no_binary_name(true))
-        .mut_args(without_empty_variables);
-    let mut flags = Vec::new();
-    let mut sources = Vec::new();
-    for argument in command.get_arguments() {
-        let (id, name) = (argument.get_id(), argument.get_long().expect("a setting is a flag"));
-        let from_file = in_file.remove(name).map(|(text, _)| text);
-        let is_given = matches!(
-            given.value_source(id.as_str()),
-            Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-        );
-        let (text, source) = match from_file {
-            _ if is_given => {
-                let text = given.get_raw(id.as_str()).and_then(Iterator::last);
-                (text.map(ToOwned::to_owned), SettingSource::Command)
-            }
-            Some(text) => (Some(text.into()), SettingSource::File),
-            None => (None, SettingSource::Default),
-        };
-        if let Some(text) = text {
-            let mut flag = OsString::from(format!("--{name}="));
-            flag.push(text);
-            flags.push(flag);
-        }
-        sources.push((id.clone(), name.to_owned(), argument.is_hide_env_values_set(), source));
-    }
-    let shown = file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
-    if let Some((name, (_, line))) = in_file.first_key_value() {
-        anyhow::bail!("{shown}:{line}: unknown setting `{name}`");
-    }
-    // Only a value of the file can be invalid, as the others were parsed before.
-    let matches = command.try_get_matches_from(flags).map_err(|error| {
-        let message = error.to_string();
-        let line = message.lines().next().unwrap_or_default();
-        anyhow::anyhow!("{shown}: {}", line.trim_start_matches("error: "))
-    })?;
-    let mut settings = Settings::from_arg_matches(&matches)?;
-    settings.file = file;
-    let effective = sources.into_iter().map(|(id, name, is_secret, source)| {
-        let text = matches.get_raw(id.as_str()).and_then(Iterator::last);
-        let text = text.map(|text| text.to_string_lossy().into_owned());
-        EffectiveSetting { name, text, is_secret, source }
-    });
-    settings.effective =
-        effective.filter(|setting| !NOT_IN_FILE.contains(&setting.name.as_str())).collect();
-    settings.check()?;
-    Ok(settings)
-}
-
-/// Reads a settings file. Returns the text and line of each setting.
-fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, (String, usize)>> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("the settings file {shown} can't be read"))?;
-    let line_at = |offset: usize| text[..offset].matches('\n').count() + 1;
-    let table = toml::from_str::<BTreeMap<String, Spanned<toml::Value>>>(&text);
-    let table = table.map_err(|error| {
-        let line = error.span().map_or(1, |span| line_at(span.start));
-        anyhow::anyhow!("{shown}:{line}: {}", error.message())
-    })?;
-    let entries = table.into_iter().map(|(name, value)| {
-        let line = line_at(value.span().start);
-        let text = match value.into_inner() {
-            _ if NOT_IN_FILE.contains(&name.as_str()) => {
-                anyhow::bail!("{shown}:{line}: `{name}` can't be set in the file")
-            }
-            toml::Value::String(text) => text,
-            toml::Value::Integer(number) => number.to_string(),
-            _ => anyhow::bail!("{shown}:{line}: `{name}` must be a text or an integer"),
-        };
-        Ok((name, (text, line)))
-    });
-    entries.collect()
 }
 
 /// Opens a store of assets.
@@ -349,7 +252,7 @@ pub(crate) fn open_asset_store(location: &StoreLocation) -> anyhow::Result<Asset
 
 impl Settings {
     /// Rejects values that no server could work with.
-    fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (name, value) in [
             ("database-connections", self.database_connections),
             ("body-size-limit", self.body_size_limit),

@@ -1,5 +1,6 @@
 //! The program `galley`: the subcommands that serve HTTP, besides those of `galley-commands`.
 
+mod healthcheck;
 mod listen;
 mod serve;
 
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, FromArgMatches};
 
 use galley_commands::cli::{self, Cli, Command};
-use galley_commands::{out, settings};
+use galley_commands::{command_line_files, out, settings_file};
 
 /// The niceness of import threads, so that other processes get the CPU first.
 const IMPORT_NICENESS: i32 = 19;
@@ -32,11 +33,14 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         out::line(format_args!("{}", galley_server::router::openapi_text().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(done) = cli.command.as_ref().and_then(command_line_files::run) {
+        return done;
+    }
     if let Some(Command::Listen(arguments)) = &cli.command {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
     }
-    let settings = settings::load(matches)?;
+    let settings = settings_file::load(matches)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {
         // The server may run on this machine, and its requests have priority. An import into the
@@ -50,6 +54,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Serve => serve::run(&settings).await.map(|()| ExitCode::SUCCESS),
+            Command::Healthcheck => healthcheck::run(settings.listen).await,
             other => galley_commands::run(other, &settings).await,
         }
     })

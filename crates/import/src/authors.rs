@@ -48,8 +48,8 @@ impl MemberDirectory {
         add_all(&mut self.names, id, names);
     }
 
-    /// Finds the member with an author's address, else login, else name. A name that several members
-    /// have identifies none of them.
+    /// Finds the member with an author's address, else login, else name. A name that several
+    /// members have identifies none of them.
     pub(crate) fn find(&self, author: &Author) -> Option<WorkspaceMemberId> {
         let Author { email, login, name } = author;
         let identifiers = [email.as_ref(), login.as_ref(), Some(name)].into_iter().flatten();

@@ -31,6 +31,7 @@ mod guides;
 mod hostile_schemas;
 mod import;
 mod import_by_url;
+mod installation;
 mod invites;
 mod kills;
 mod listen;

@@ -296,8 +296,8 @@ fn form(
     // The file has a limit of its own.
     let limits = multer::SizeLimit::new().per_field(TEXT_LIMIT).for_field("file", u64::MAX);
     let allowed = multer::Constraints::new().size_limit(limits);
-    // The end arrives a poll after the last bytes: multer 3.1 rejects a form of which both the start
-    // and the end arrive between two of its polls (https://github.com/rwf2/multer/pull/70).
+    // The end arrives a poll after the last bytes: multer 3.1 rejects a form of which the start and
+    // the end arrive between two of its polls (https://github.com/rwf2/multer/pull/70).
     let late_end = stream::once(yield_now()).filter_map(async |()| None);
     let stream = bytes.map(|chunk| chunk.map_err(FormError)).chain(late_end);
     Multipart::with_constraints(Box::pin(stream), boundary, allowed)
