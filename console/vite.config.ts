@@ -15,6 +15,8 @@ export default defineConfig({
     // The content security policy forbids styles and scripts in the page, and `data:` addresses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // For the notices of releases.
+    license: { fileName: "licenses.md" },
   },
   server: {
     // `npm run dev` beside `galley serve --public-url http://localhost:5173`.

@@ -77,12 +77,8 @@ fn mdbook() -> Result<PathBuf> {
         }
     }
     eprintln!("mdBook {MDBOOK_VERSION} is built");
-    let mut install = cargo::command("install");
-    install.args(["--debug", "--locked", "--version", MDBOOK_VERSION, "mdbook"]);
-    install.args(["--no-default-features", "--features", "search"]);
-    install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
-    child::output(&mut install)?;
-    Ok(built)
+    let features = ["--no-default-features", "--features", "search"];
+    Ok(cargo::install("mdbook", MDBOOK_VERSION, &features)?.join("mdbook"))
 }
 
 /// Returns the Markdown files of the repository.

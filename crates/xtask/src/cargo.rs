@@ -45,6 +45,17 @@ pub(crate) fn target_directory() -> PathBuf {
     workspace_root().join(chosen.unwrap_or_else(|| "target".into()))
 }
 
+/// Builds a program of crates.io beside the project's own artifacts, unless it is there. Returns
+/// the folder of the programs.
+pub(crate) fn install(name: &str, version: &str, arguments: &[&str]) -> Result<PathBuf> {
+    let tools = target_directory().join("ci-tools");
+    let mut install = command("install");
+    install.args(["--debug", "--locked", "--version", version, name]).args(arguments);
+    install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
+    child::output(&mut install)?;
+    Ok(tools.join("bin"))
+}
+
 /// The program of a crate's integration tests.
 pub(crate) struct TestProgram {
     program: PathBuf,

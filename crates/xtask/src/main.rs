@@ -1,7 +1,7 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
 //! This file is the command line only. Each command is a module: [`test`](mod@test),
-//! [`reliability`], [`serve`] (`cargo xtask postgres`), [`openapi`], [`book`] and
+//! [`reliability`], [`serve`] (`cargo xtask postgres`), [`openapi`], [`book`], [`dist`] and
 //! [`bench`](mod@bench).
 //! Shared modules:
 //!
@@ -16,6 +16,7 @@ mod book;
 mod cargo;
 mod child;
 mod debian;
+mod dist;
 mod fuzz;
 mod node;
 mod openapi;
@@ -70,6 +71,9 @@ enum XtaskCommand {
     },
     /// Build the documentation as a site with search, in target/book.
     Book,
+    /// Build the files of a release: archive, Debian package, container image, licences, bill of
+    /// materials and checksums, in target/distribution.
+    Dist,
 }
 
 fn main() -> ExitCode {
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
         XtaskCommand::Reliability(arguments) => reliability::run(&arguments),
         XtaskCommand::Book => book::run(),
+        XtaskCommand::Dist => dist::run(),
         XtaskCommand::Openapi { check: true } => openapi::check(),
         XtaskCommand::Openapi { check: false } => openapi::write(),
     };
