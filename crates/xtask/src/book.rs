@@ -77,7 +77,7 @@ fn mdbook() -> Result<PathBuf> {
         }
     }
     eprintln!("mdBook {MDBOOK_VERSION} is built");
-    let features = ["--no-default-features", "--features", "search"];
+    let features = ["--debug", "--no-default-features", "--features", "search"];
     Ok(cargo::install("mdbook", MDBOOK_VERSION, &features)?.join("mdbook"))
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn target_directory() -> PathBuf {
 pub(crate) fn install(name: &str, version: &str, arguments: &[&str]) -> Result<PathBuf> {
     let tools = target_directory().join("ci-tools");
     let mut install = command("install");
-    install.args(["--debug", "--locked", "--version", version, name]).args(arguments);
+    install.args(["--locked", "--version", version, name]).args(arguments);
     install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
     child::output(&mut install)?;
     Ok(tools.join("bin"))

@@ -73,7 +73,11 @@ enum XtaskCommand {
     Book,
     /// Build the files of a release: archive, Debian package, container image, licences, bill of
     /// materials and checksums, in target/distribution.
-    Dist,
+    Dist {
+        /// Pack the program that an earlier run has built.
+        #[arg(long)]
+        no_build: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -83,7 +87,7 @@ fn main() -> ExitCode {
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
         XtaskCommand::Reliability(arguments) => reliability::run(&arguments),
         XtaskCommand::Book => book::run(),
-        XtaskCommand::Dist => dist::run(),
+        XtaskCommand::Dist { no_build } => dist::run(no_build),
         XtaskCommand::Openapi { check: true } => openapi::check(),
         XtaskCommand::Openapi { check: false } => openapi::write(),
     };

@@ -52,11 +52,15 @@ pub(super) fn write(release: &Release) -> Result<()> {
     let layer = work.join("layer.tar");
     let mut tar = release.tar();
     tar.args(["--owner=0", "--group=0", "--create", "--file"]).arg(&layer);
-    child::output(tar.arg(format!("--exclude=./{DATA}")).arg("--directory").arg(&root).arg("."))?;
-    let mut append = release.tar();
-    append.arg(format!("--owner={USER}")).arg(format!("--group={USER}"));
-    append.args(["--append", "--file"]).arg(&layer).arg("--directory").arg(&root);
-    child::output(append.arg(format!("./{DATA}")))?;
+    tar.arg(format!("--exclude=./{DATA}")).arg("--exclude=./tmp");
+    child::output(tar.arg("--directory").arg(&root).arg("."))?;
+    // A new volume gets the owner and the mode of the folder in the image.
+    for (folder, owner, mode) in [(DATA, USER, "700"), ("tmp", 0, "1777")] {
+        let mut append = release.tar();
+        append.args([format!("--owner={owner}"), format!("--group={owner}")]);
+        append.args(["--mode", mode, "--append", "--file"]).arg(&layer);
+        child::output(append.arg("--directory").arg(&root).arg(format!("./{folder}")))?;
+    }
     let diff_id = sha256(&layer)?;
     child::output(Command::new("gzip").arg("-9n").arg(&layer))?;
     let layer = add_blob(&layout, &work.join("layer.tar.gz"))?;

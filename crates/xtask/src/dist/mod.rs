@@ -21,14 +21,17 @@ use self::release::Release;
 use crate::{child, signals::Signals, step::Steps};
 
 /// Builds the files of a release.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(no_build: bool) -> Result<ExitCode> {
     let signals = Signals::listen()?;
     let mut steps = Steps::default();
     let release = Release::new()?;
-    let built = steps.run("Program", || program::build(&release, &signals))?;
-    if !built.success() {
-        return Ok(child::exit_code(built));
+    if !no_build {
+        let built = steps.run("Program", || program::build(&release, &signals))?;
+        if !built.success() {
+            return Ok(child::exit_code(built));
+        }
     }
+    program::stage(&release)?;
     steps.run("Licences and bill of materials", || supply_chain::write(&release))?;
     steps.run("Archive", || archive::write(&release))?;
     steps.run("Debian package", || package::write(&release))?;

@@ -35,7 +35,7 @@ pub(super) fn write(release: &Release) -> Result<()> {
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::create_dir_all(folder.join("src"))?;
     fs::write(folder.join("src/main.rs"), "fn main() {}\n")?;
-    let tools = cargo::install("cargo-deb", CARGO_DEB_VERSION, &[])?;
+    let tools = cargo::install("cargo-deb", CARGO_DEB_VERSION, &["--debug"])?;
     let mut build = Command::new(tools.join("cargo-deb"));
     build.args(["--no-build", "--no-strip", "--output"]).arg(&release.out);
     build.env("SOURCE_DATE_EPOCH", &release.time);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::release::Release;
 use crate::{cargo, child, signals::Signals};
 
-/// Builds the program into the stage. Returns the exit status of the build.
+/// Builds the program. Returns the exit status of the build.
 pub(super) fn build(release: &Release, signals: &Signals) -> Result<ExitStatus> {
     let mut build = cargo::command("build");
     build.args(["--locked", "--profile", "dist", "--package", "galley"]);
@@ -35,12 +35,13 @@ pub(super) fn build(release: &Release, signals: &Signals) -> Result<ExitStatus> 
     };
     build.env("RUSTFLAGS", flags("--remap-path-prefix="));
     build.env("CFLAGS", flags("-ffile-prefix-map="));
-    let status = child::run(&mut build, signals)?;
-    if status.success() {
-        split_symbols(release, &cargo::target_directory().join("dist/galley"))?;
-        describe(release)?;
-    }
-    Ok(status)
+    child::run(&mut build, signals)
+}
+
+/// Writes the stripped program, and what it writes about itself, into the stage.
+pub(super) fn stage(release: &Release) -> Result<()> {
+    split_symbols(release, &cargo::target_directory().join("dist/galley"))?;
+    describe(release)
 }
 
 /// Moves the symbols of the program to a file beside the packages. Debuggers find it by its name.

@@ -41,9 +41,10 @@ fn console() -> Result<PathBuf> {
 
 /// Writes the licences of the crates by cargo-about, and those of the console by Vite.
 fn write_notices(release: &Release, console: &Path) -> Result<()> {
+    // Without optimisations, its comparison of texts takes ten minutes.
     let tools = cargo::install("cargo-about", CARGO_ABOUT_VERSION, &["--features", "cli"])?;
     let mut about = Command::new(tools.join("cargo-about"));
-    about.args(["generate", "--locked", "--fail", "deploy/notices.hbs"]);
+    about.args(["generate", "--frozen", "--fail", "deploy/notices.hbs"]);
     about.args(["--manifest-path", "crates/galley/Cargo.toml"]);
     let mut notices = child::output(about.current_dir(&release.root)).context("cargo-about")?;
     let of_console = console.join("console/dist/licenses.md");
@@ -54,7 +55,7 @@ fn write_notices(release: &Release, console: &Path) -> Result<()> {
 /// Writes the bill of the crates. The tool writes beside manifests, so it gets a copy of the
 /// sources.
 fn write_bill_of_program(release: &Release) -> Result<()> {
-    let tools = cargo::install("cargo-cyclonedx", CARGO_CYCLONEDX_VERSION, &[])?;
+    let tools = cargo::install("cargo-cyclonedx", CARGO_CYCLONEDX_VERSION, &["--debug"])?;
     let source = release.out.join("source");
     fs::create_dir_all(&source)?;
     let mut list = Command::new("sh");
