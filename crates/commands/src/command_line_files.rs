@@ -41,21 +41,14 @@ fn manpages(directory: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("can't create {}", directory.display()))?;
     let mut program = cli::command().disable_help_subcommand(true);
     program.build();
-    let names: Vec<String> =
-        program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in names {
-        program = program.mut_subcommand(name, without_settings);
-    }
-    clap_mangen::generate_to(program, directory)
+    clap_mangen::generate_to(program.mut_subcommands(without_settings), directory)
         .with_context(|| format!("can't write to {}", directory.display()))
 }
 
 fn without_settings(command: clap::Command) -> clap::Command {
-    let names: Vec<String> =
-        command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     let command = command.mut_args(|argument| {
         let is_setting = argument.get_help_heading() == Some(HEADING);
         argument.hide(is_setting)
     });
-    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_settings))
+    command.mut_subcommands(without_settings)
 }

@@ -25,6 +25,9 @@ use crate::{
     test::{self, Variables},
 };
 
+/// The number of lines of a failed part's output that are shown.
+const SHOWN_LINES: usize = 80;
+
 /// A part of the suite.
 struct SuitePart {
     name: &'static str,
@@ -216,7 +219,9 @@ pub(crate) fn run(arguments: &ReliabilityArguments) -> Result<ExitCode> {
     show(&figures, &logs.join("figures.md"))?;
     for (part, log) in &failed {
         // The end of the output is beside the end of the run, as some logs of CI keep no more.
-        eprintln!("{}\nFAILED: {part}; its output is in {}", last_lines(log), log.display());
+        let output = fs::read(log).unwrap_or_default();
+        let end = child::last_lines(&String::from_utf8_lossy(&output), SHOWN_LINES);
+        eprintln!("{end}\nFAILED: {part}; its output is in {}", log.display());
     }
     let is_whole = failed.is_empty() && signals.received().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -342,15 +347,6 @@ fn read(part: &'static str, from: PipeReader, mut log: fs::File) -> (Vec<Figure>
         }
     }
     (figures, skipped)
-}
-
-/// Returns the last lines of a log; nothing of a folder.
-fn last_lines(log: &Path) -> String {
-    const COUNT: usize = 80;
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(COUNT)..].join("\n")
 }
 
 /// Prints the table, and writes it as Markdown to a file.

@@ -81,7 +81,11 @@ pub(super) fn write(release: &Release) -> Result<()> {
     });
     fs::write(&manifest, content.to_string())?;
     let mut manifest = typed(add_blob(&layout, &manifest)?, "manifest.v1+json");
-    manifest["annotations"] = json!({"org.opencontainers.image.ref.name": release.version});
+    // Podman and Docker name the image by different annotations.
+    manifest["annotations"] = json!({
+        "org.opencontainers.image.ref.name": format!("galley:{}", release.version),
+        "io.containerd.image.name": format!("docker.io/library/galley:{}", release.version),
+    });
     let index = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",
