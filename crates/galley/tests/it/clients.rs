@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -205,17 +206,25 @@ async fn creates_of_the_client_survive_kills_of_the_server(store: TestStore) {
     let mut command = script(&folder, node(), "creates.mjs", &program);
     command.env("GALLEY_GROUP", group["id"].as_str().unwrap()).env("COUNT", count.to_string());
     let mut creates = command.stdout(Stdio::piped()).spawn().unwrap();
-    let output = creates.stdout.take().unwrap();
-    let created = std::thread::spawn(move || std::io::read_to_string(output).unwrap());
+    let (sender, created_lines) = std::sync::mpsc::channel();
+    let output = BufReader::new(creates.stdout.take().unwrap());
+    std::thread::spawn(move || {
+        output.lines().try_for_each(|line| sender.send(line.unwrap()).map_err(drop))
+    });
+    let mut created = BTreeMap::new();
     let mut kills = 0;
-    while creates.try_wait().unwrap().is_none() {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+    // The server lives until one create has succeeded, so each life makes progress on any machine.
+    while let Ok(line) = created_lines.recv() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
         program.kill();
         kills += 1;
+        for line in std::iter::once(line).chain(created_lines.try_iter()) {
+            let (slug, id) = line.split_once(' ').unwrap();
+            assert_eq!(created.insert(slug.to_owned(), id.to_owned()), None);
+        }
         program = Program::serve(&store, port);
     }
     assert!(creates.wait().unwrap().success());
-    let created: BTreeMap<String, String> = serde_json::from_str(&created.join().unwrap()).unwrap();
     assert_eq!(created.len(), count);
     let mut stored = BTreeMap::new();
     let mut path = Some("/content-pieces/list?perPage=1000&fields=slug".to_owned());
