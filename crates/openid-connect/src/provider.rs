@@ -19,7 +19,7 @@ use openidconnect::{
 use tokio::sync::Mutex;
 use url::{Host, Url};
 
-use crate::client::HttpClient;
+use crate::client::ProviderClient;
 use crate::error::{Error, InvalidSetting};
 
 /// The time for which the provider's metadata and keys are cached.
@@ -96,7 +96,7 @@ struct ProviderParts {
     settings: ProviderSettings,
     issuer: IssuerUrl,
     redirect: RedirectUrl,
-    client: HttpClient,
+    client: ProviderClient,
     metadata: Mutex<MetadataCache>,
 }
 
@@ -139,7 +139,7 @@ impl Provider {
             settings,
             issuer,
             redirect,
-            client: HttpClient::new(),
+            client: ProviderClient::new(),
             metadata: Mutex::default(),
         })))
     }
