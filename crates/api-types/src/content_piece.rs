@@ -76,10 +76,10 @@ pub struct ContentPieceBody<'a> {
     created_at: Timestamp,
     #[schema(value_type = schemas::Time)]
     updated_at: Timestamp,
-    /// The author of the creation. Null for pieces from before authors were stored.
+    /// The author of the creation. Null if it is unknown.
     #[schema(value_type = Option<ActorBody<'_>>)]
     created_by: Option<ActorBody<'a>>,
-    /// The author of the last change. Null for pieces unchanged since before authors were stored.
+    /// The author of the last change. Null if it is unknown.
     #[schema(value_type = Option<ActorBody<'_>>)]
     updated_by: Option<ActorBody<'a>>,
     #[schema(value_type = PublicationBody<'_>)]

@@ -21,12 +21,15 @@ pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified
 pub use engine::database::{BackgroundShare, Database};
 pub use engine::error::{Cause, Error, Failure, Result};
 pub use engine::full_text::FullTextEngine;
+pub use engine::inspection::Inspection;
+pub use engine::migrate::PendingMigration;
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::postgres::write_groups::WriteKey;
 pub use engine::progress::Progress;
 pub use engine::row::{Column, Row};
 pub use engine::sqlite::StagedFile;
 pub use engine::statement_log::{ChangeStatement, StatementLog};
+pub use engine::trace::TRACE_TARGET;
 pub use engine::transaction::{Tx, WriteTx};
 pub use engine::unique_key::UniqueKey;
 pub use engine::value::Value;

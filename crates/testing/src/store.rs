@@ -139,7 +139,7 @@ impl TestStore {
     /// Creates a PostgreSQL database with the current schema and no rows. Returns `None` if the
     /// tests have no server.
     ///
-    /// It is a copy of a template, as all migrations take ten times as long as a copy.
+    /// It is a copy of a template, as a copy takes less time than the creation of the schema.
     pub async fn postgres() -> Option<Self> {
         static TEMPLATE: OnceCell<TestStore> = OnceCell::const_new();
         let server = postgres_server()?;
@@ -191,6 +191,14 @@ impl TestStore {
     /// Returns the storage, which outlives this while the test's server stops.
     pub(crate) fn files(&self) -> Arc<TestFiles> {
         Arc::clone(&self.files)
+    }
+
+    /// Returns the connection string of a PostgreSQL database.
+    pub fn postgres_url(&self) -> Option<&str> {
+        match &self.url {
+            DatabaseUrl::Sqlite(_) => None,
+            DatabaseUrl::Postgres(url) => Some(url),
+        }
     }
 
     /// Returns the engine's name.

@@ -83,7 +83,7 @@ const PARTS: &[SuitePart] = &[
     },
     SuitePart {
         name: "upgrade",
-        says: "stores of every earlier schema",
+        says: "stores of every released schema",
         tests: &[("galley", &["upgrade::"])],
         extends_short_run: true,
     },

@@ -26,9 +26,9 @@ async fn a_different_key_is_rejected_and_the_original_works(store: TestStore) {
     let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
     assert_eq!(made.status(), 201);
     assert!(program.terminate().success());
-    for command in [vec!["serve", "--listen", "127.0.0.1:0"], vec!["check"]] {
+    for (command, status) in [(vec!["serve", "--listen", "127.0.0.1:0"], 1), (vec!["doctor"], 2)] {
         let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).args(&command));
-        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert_eq!(refused.status.code(), Some(status), "{refused:?}");
         let says = stdout(&refused) + &stderr(&refused);
         assert!(says.contains("differs from the key that encrypted the database"), "{says}");
     }
@@ -37,18 +37,17 @@ async fn a_different_key_is_rejected_and_the_original_works(store: TestStore) {
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         assert!(stderr(&refused).contains("GALLEY_KEY"), "{refused:?}");
     }
-    assert!(run(galley(&store).arg("check")).status.success());
+    assert!(run(galley(&store).arg("doctor")).status.success());
     let mut again = Program::serve(&store, free_port());
     assert_eq!(again.get("/webhooks/list").await[0]["name"], "w");
     assert!(again.terminate().success());
 }
 
 #[on_both_engines]
-async fn check_does_not_register_a_key(store: TestStore) {
-    // The store dates from before keys were registered.
+async fn doctor_does_not_register_a_key(store: TestStore) {
     assert!(run(galley(&store).arg("init")).status.success());
     execute(&store, "DELETE FROM key_check").await;
-    let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
+    let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("doctor"));
     assert!(checked.status.success(), "{checked:?}");
     let mut program = Program::serve(&store, free_port());
     assert!(program.terminate().success());
@@ -143,7 +142,7 @@ async fn workspaces_are_created_listed_and_updated(store: TestStore) {
     // The same owner has both workspaces.
     let both = program.get("/workspace-memberships/list-workspaces").await;
     assert_eq!(both.as_array().unwrap().len(), 2, "{both}");
-    assert!(run(galley(&store).arg("check")).status.success());
+    assert!(run(galley(&store).arg("doctor")).status.success());
     let unnamed = run(galley(&store).args(["workspace", "set", "--name", "x"]));
     assert!(stderr(&unnamed).contains("--workspace"), "{unnamed:?}");
     let set = |arguments: &[&str]| {
@@ -203,7 +202,7 @@ fn on_sqlite_a_key_file_is_created_and_required() {
     assert!(stderr(&refused).contains("restore it"), "{refused:?}");
     assert!(!file.exists(), "another one would not open what is there");
     // The variable replaces the file.
-    let checked = run(galley(&store).env("GALLEY_KEY", key.trim()).arg("check"));
+    let checked = run(galley(&store).env("GALLEY_KEY", key.trim()).arg("doctor"));
     assert!(checked.status.success(), "{checked:?}");
     std::fs::write(&file, "garbage").unwrap();
     assert!(stderr(&run(galley(&store).arg("serve"))).contains("can't be used"));
@@ -212,11 +211,11 @@ fn on_sqlite_a_key_file_is_created_and_required() {
     {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let open = stdout(&run(galley(&store).arg("check")));
+        let open = stdout(&run(galley(&store).arg("doctor")));
         assert!(open.contains("chmod 600"), "{open}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
-    assert!(run(galley(&store).arg("check")).status.success());
+    assert!(run(galley(&store).arg("doctor")).status.success());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::{Instrument, Span};
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::error::{self, Error, Failure, Result};
@@ -21,6 +22,7 @@ use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTi
 use crate::engine::postgres::write_groups::WriteKey;
 use crate::engine::postgres::{Postgres, WriteKind};
 use crate::engine::sqlite::{Readers, Sqlite};
+use crate::engine::trace;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
 use crate::tables::event_append::insert_appended;
@@ -96,6 +98,14 @@ impl Database {
         &self.engine
     }
 
+    fn span(&self, name: &'static str) -> Span {
+        let engine = match &*self.engine {
+            Engine::Sqlite(_) => "sqlite",
+            Engine::Postgres(_) => "postgresql",
+        };
+        trace::transaction(engine, name)
+    }
+
     // Each `async fn` that a closure passes through holds it twice, so the future's size would
     // double at each level, and it is copied several times. So these functions box the closure.
 
@@ -140,6 +150,7 @@ impl Database {
                 }
             }
         }
+        .instrument(self.span(name))
     }
 
     /// Like [`Database::read`], for one row by its key. On PostgreSQL these lookups share a
@@ -154,7 +165,9 @@ impl Database {
             Engine::Sqlite(_) => self.read(name, operation).await,
             Engine::Postgres(postgres) => {
                 let session = postgres.shared_reader().await?;
-                match timeout(LOOKUP_TIMEOUT, Box::pin(operation(&session.tx()))).await {
+                let tx = session.tx();
+                let read = timeout(LOOKUP_TIMEOUT, Box::pin(operation(&tx)));
+                match read.instrument(self.span(name)).await {
                     Ok(result) => result,
                     Err(_) => {
                         // Later lookups must not wait behind it.
@@ -218,7 +231,8 @@ impl Database {
         async move {
             match &*self.engine {
                 Engine::Sqlite(sqlite) => {
-                    Readers::run_on_thread(&sqlite.readers, name, operation).await
+                    let read = Readers::run_on_thread(&sqlite.readers, name, operation);
+                    read.instrument(self.span(name)).await
                 }
                 Engine::Postgres(_) => self.read(name, operation).await,
             }
@@ -257,7 +271,8 @@ impl Database {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         let _counted = self.pressure.count();
-        let result = self.write_uncounted(kind, name, operation, None).await;
+        let write = self.write_uncounted(kind, name, operation, None);
+        let result = write.instrument(self.span(name)).await;
         if let Some(Error::KeySpaceExhausted(workspace, around)) =
             result.as_ref().err().and_then(Failure::storage_error)
         {
@@ -289,7 +304,8 @@ impl Database {
                 return self.write_as(WriteKind::Foreground, name, operation).await;
             };
             let counted = self.pressure.count();
-            let result = run_in_group(postgres, &self.commit_signal, &keys, &*operation).await;
+            let write = run_in_group(postgres, &self.commit_signal, &keys, &*operation);
+            let result = write.instrument(self.span(name)).await;
             drop(counted);
             match result {
                 GroupedResult::Done(result) => result,

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::ClientWrapper;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 
 use crate::engine::error::{Error, Result};
 use crate::engine::options::Options;
@@ -18,6 +20,7 @@ use crate::engine::sqlite::file;
 use crate::engine::transaction::Tx;
 use crate::engine::value::params;
 
+#[derive(Debug, Clone, Copy)]
 struct Migration {
     version: i64,
     name: &'static str,
@@ -36,36 +39,6 @@ macro_rules! migrations {
 
 const MIGRATIONS: &[Migration] = migrations! {
     1 "initial" "0001_initial.sql",
-    2 "variants" "0002_variants.sql",
-    3 "people and webhooks" "0003_people_webhooks.sql",
-    4 "deliveries" "0004_deliveries.sql",
-    5 "match progress" "0005_match_progress.sql",
-    6 "mails" "0006_mails.sql",
-    7 "order_before" "0007_order_before.sql",
-    8 "generations" "0008_generations.sql",
-    9 "heartbeats" "0009_heartbeats.sql",
-    10 "line bounds" "0010_line_bounds.sql",
-    11 "order spreads" "0011_order_spreads.sql",
-    12 "delivery sessions" "0012_delivery_sessions.sql",
-    13 "import sources" "0013_import_sources.sql",
-    14 "webhook events" "0014_webhook_events.sql",
-    15 "piece filters" "0015_piece_filters.sql",
-    16 "event tickets" "0016_event_tickets.sql",
-    17 "piece actors" "0017_piece_actors.sql",
-    18 "unique slugs" "0018_unique_slugs.sql",
-    19 "custom data schemas" "0019_custom_data_schemas.sql",
-    20 "revisions" "0020_revisions.sql",
-    21 "trash" "0021_trash.sql",
-    22 "variant revisions" "0022_variant_revisions.sql",
-    23 "publication" "0023_publication.sql",
-    24 "preview tokens" "0024_preview_tokens.sql",
-    25 "audit" "0025_audit.sql",
-    26 "preview urls" "0026_preview_urls.sql",
-    27 "sessions" "0027_sessions.sql",
-    28 "invite links" "0028_invite_links.sql",
-    29 "assets" "0029_assets.sql",
-    30 "asset uploads" "0030_asset_uploads.sql",
-    31 "search" "0031_search.sql",
 };
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -84,9 +57,22 @@ const INSERT_RECORD: &str = "INSERT INTO schema_migrations
 /// the schema.
 const POSTGRES_LOCK: i64 = 0x0067_616c_6c65_7901;
 
+/// A migration that the next start applies.
+#[derive(Debug, Clone)]
+pub struct PendingMigration {
+    /// The number of the schema after it.
+    pub version: i64,
+    /// Its name, such as `search`.
+    pub name: &'static str,
+    /// The oldest program that may use the database after it.
+    pub oldest_program: &'static str,
+    /// The tables all of whose rows it changes, which decide how long it takes.
+    pub rewritten_tables: Vec<&'static str>,
+}
+
 /// A row of the record.
-struct AppliedMigration {
-    version: i64,
+pub(crate) struct AppliedMigration {
+    pub(crate) version: i64,
     name: String,
     checksum: String,
     oldest_program: String,
@@ -102,34 +88,92 @@ pub(crate) fn create_sqlite_schema(connection: &mut Connection) -> Result<()> {
 
 /// Brings the SQLite file's schema up to date.
 pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -> Result<()> {
+    apply_to_sqlite(MIGRATIONS, connection, options)
+}
+
+fn apply_to_sqlite(
+    migrations: &'static [Migration],
+    connection: &mut Connection,
+    options: &Options,
+) -> Result<()> {
+    let mut log_progress = progress_logger();
+    let handler = move || {
+        log_progress();
+        false
+    };
+    connection.progress_handler(STEPS_PER_CALL, Some(handler))?;
     // The immediate write lock makes a command that starts at the same time wait.
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     tx.execute_batch(CREATE_RECORD)?;
     let applied = sqlite_record(&tx)?;
-    let mut missing = missing(&applied, options.program_version)?.peekable();
-    log_upgrade(&applied, missing.peek().is_some());
+    let mut missing = missing(migrations, &applied, options.program_version)?.peekable();
+    let log = UpgradeLog::start(&applied, migrations, missing.peek().is_some());
     if let (Some(last), Some(_), Some(path)) = (applied.last(), missing.peek(), tx.path()) {
         back_up_before_migration(Path::new(path), last.version)?;
     }
     for migration in missing {
+        let started = Instant::now();
         tx.execute_batch(&for_sqlite(migration.sql))?;
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         let record = (migration.version, migration.name, checksum, oldest, options.now.ms());
         tx.execute(INSERT_RECORD, record)?;
-        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
+        log.applied(migration, started);
     }
-    Ok(tx.commit()?)
+    tx.commit()?;
+    Ok(connection.progress_handler(0, None::<fn() -> bool>)?)
 }
 
-/// Logs the upgrade of an existing database's schema. The creation of a new one is not logged.
-fn log_upgrade(applied: &[AppliedMigration], is_missing: bool) {
-    if let (Some(last), true) = (applied.last(), is_missing) {
-        let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
+/// The interval between two lines about a step of an upgrade that takes long.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The steps of SQLite's virtual machine between two calls of a progress handler: some
+/// milliseconds.
+const STEPS_PER_CALL: i32 = 1_000_000;
+
+/// The log lines of the upgrade of an existing database. The creation of a new one is not logged.
+#[derive(Debug, Clone, Copy)]
+struct UpgradeLog {
+    is_upgrade: bool,
+}
+
+impl UpgradeLog {
+    fn start(applied: &[AppliedMigration], all: &[Migration], is_missing: bool) -> Self {
+        let Some(last) = applied.last().filter(|_| is_missing) else {
+            return Self { is_upgrade: false };
+        };
+        let to = all.last().map_or(last.version, |migration| migration.version);
         tracing::info!(from = last.version, to, "migrating the database's schema");
+        Self { is_upgrade: true }
+    }
+
+    fn applied(self, migration: &Migration, started: Instant) {
+        if self.is_upgrade {
+            let (version, name) = (migration.version, migration.name);
+            tracing::info!(
+                version,
+                name,
+                ms = started.elapsed().as_millis(),
+                "applied a migration"
+            );
+        }
     }
 }
 
-fn sqlite_record(connection: &Connection) -> Result<Vec<AppliedMigration>> {
+/// Returns a function that logs at an interval that the migrations are still running.
+fn progress_logger() -> impl FnMut() {
+    let started = Instant::now();
+    let mut last = started;
+    move || {
+        if last.elapsed() >= LOG_INTERVAL {
+            last = Instant::now();
+            let seconds = started.elapsed().as_secs();
+            tracing::info!(seconds, "still migrating the database's schema");
+        }
+    }
+}
+
+/// Returns the applied migrations of a SQLite database.
+pub(crate) fn sqlite_record(connection: &Connection) -> Result<Vec<AppliedMigration>> {
     let mut statement = connection.prepare(SELECT_RECORD)?;
     let rows = statement.query_map([], |row| {
         Ok(AppliedMigration {
@@ -147,7 +191,14 @@ fn sqlite_record(connection: &Connection) -> Result<Vec<AppliedMigration>> {
 fn back_up_before_migration(path: &Path, version: i64) -> Result<()> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
-    file::back_up(path, &backup, |_| {})?;
+    let mut last = Instant::now();
+    file::back_up(path, &backup, |progress| {
+        if last.elapsed() >= LOG_INTERVAL {
+            last = Instant::now();
+            let percent = progress.done * 100 / progress.all.max(1);
+            tracing::info!(percent, "backing up the database before migrating its schema");
+        }
+    })?;
     let backup = backup.display();
     tracing::info!(%backup, "backed up the database before migrating its schema");
     Ok(())
@@ -158,7 +209,7 @@ fn back_up_before_migration(path: &Path, version: i64) -> Result<()> {
 pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i64, bool)> {
     let applied = sqlite_record(connection)
         .map_err(|_| Error::Schema("this is not a database of galley".to_owned()))?;
-    let is_older = missing(&applied, program_version)?.next().is_some();
+    let is_older = missing(MIGRATIONS, &applied, program_version)?.next().is_some();
     Ok((applied.last().map_or(0, |record| record.version), is_older))
 }
 
@@ -190,18 +241,27 @@ fn schema_of(connection: &Connection) -> Result<BTreeSet<(String, String, String
 
 /// Brings the PostgreSQL database's schema up to date. An advisory lock admits one node at a time.
 pub(crate) async fn postgres(client: &ClientWrapper, options: &Options) -> Result<()> {
+    apply_to_postgres(MIGRATIONS, client, options).await
+}
+
+async fn apply_to_postgres(
+    migrations: &'static [Migration],
+    client: &ClientWrapper,
+    options: &Options,
+) -> Result<()> {
     let begin = format!(
         "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
          SELECT pg_advisory_xact_lock({POSTGRES_LOCK}); {CREATE_RECORD}"
     );
     client.batch_execute(&begin).await?;
-    let changed = postgres_in_transaction(client, options).await;
+    let changed = postgres_in_transaction(migrations, client, options).await;
     let end = if changed.is_ok() { "COMMIT" } else { "ROLLBACK" };
     client.batch_execute(end).await?;
     changed
 }
 
-async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> Result<()> {
+/// Returns the applied migrations of a PostgreSQL database.
+pub(crate) async fn postgres_record(client: &ClientWrapper) -> Result<Vec<AppliedMigration>> {
     let rows = client.query(SELECT_RECORD, &[]).await?;
     let applied = rows.iter().map(|row| {
         Ok(AppliedMigration {
@@ -211,13 +271,29 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
             oldest_program: row.try_get(3)?,
         })
     });
-    let applied = applied.collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
-    let mut missing = missing(&applied, options.program_version)?.peekable();
-    log_upgrade(&applied, missing.peek().is_some());
+    Ok(applied.collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+async fn postgres_in_transaction(
+    migrations: &'static [Migration],
+    client: &ClientWrapper,
+    options: &Options,
+) -> Result<()> {
+    let applied = postgres_record(client).await?;
+    let mut missing = missing(migrations, &applied, options.program_version)?.peekable();
+    let log = UpgradeLog::start(&applied, migrations, missing.peek().is_some());
     for migration in missing {
+        let started = Instant::now();
+        let mut log_progress = progress_logger();
         // One at a time: a distributed engine doesn't accept several changes in one request.
         for statement in statements(&for_postgres(migration.sql)) {
-            client.batch_execute(&statement).await?;
+            let mut change = std::pin::pin!(client.batch_execute(&statement));
+            loop {
+                match timeout(LOG_INTERVAL, &mut change).await {
+                    Ok(done) => break done?,
+                    Err(_) => log_progress(),
+                }
+            }
         }
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         client
@@ -226,18 +302,33 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
                 &[&migration.version, &migration.name, &checksum, &oldest, &options.now.ms()],
             )
             .await?;
-        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
+        log.applied(migration, started);
     }
     Ok(())
 }
 
+/// Describes the pending migrations. Rejects a database that this program must not change.
+pub(crate) fn pending(
+    applied: &[AppliedMigration],
+    program_version: &str,
+) -> Result<Vec<PendingMigration>> {
+    let describe = |migration: &'static Migration| PendingMigration {
+        version: migration.version,
+        name: migration.name,
+        oldest_program: oldest_program(migration.sql),
+        rewritten_tables: rewritten_tables(migration.sql),
+    };
+    Ok(missing(MIGRATIONS, applied, program_version)?.map(describe).collect())
+}
+
 /// Returns the pending migrations. Rejects a database that this program must not change.
 fn missing<'m>(
+    all: &'m [Migration],
     applied: &[AppliedMigration],
     program_version: &str,
 ) -> Result<impl Iterator<Item = &'m Migration> + use<'m>> {
     for record in applied {
-        let known = MIGRATIONS.iter().find(|migration| migration.version == record.version);
+        let known = all.iter().find(|migration| migration.version == record.version);
         match known {
             Some(migration) if checksum(migration.sql) != record.checksum => {
                 return Err(Error::Schema(format!(
@@ -251,7 +342,7 @@ fn missing<'m>(
         }
     }
     let last = applied.last().map_or(0, |record| record.version);
-    Ok(MIGRATIONS.iter().filter(move |migration| migration.version > last))
+    Ok(all.iter().filter(move |migration| migration.version > last))
 }
 
 /// Returns the recorded migrations that this program doesn't include: the oldest program that each
@@ -296,6 +387,12 @@ fn oldest_program(sql: &str) -> &str {
     line.expect("every schema change names the oldest program that may use it")
 }
 
+/// Returns the tables that a migration rewrites, from the comment at its start.
+fn rewritten_tables(sql: &str) -> Vec<&str> {
+    let line = sql.lines().find_map(|line| line.strip_prefix("-- rewrites: "));
+    line.into_iter().flat_map(|tables| tables.split(", ")).collect()
+}
+
 /// Enables the parts that are meant for SQLite only. Those for PostgreSQL are comments.
 fn for_sqlite(sql: &str) -> String {
     replace_parts(sql, "/*sqlite:", |only| only)
@@ -330,6 +427,8 @@ fn statements(sql: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::NoTls;
+
     use super::*;
     use crate::engine::options::{DatabaseUrl, ProcessRole};
     use crate::engine::sqlite::connection::open_reader;
@@ -365,66 +464,121 @@ mod tests {
     fn an_unknown_migration_is_rejected_unless_it_allows_this_program() {
         let all = || MIGRATIONS.iter().map(|m| applied(m.version, &checksum(m.sql), "0.1.0"));
         let newer = |oldest| all().chain([applied(99, "x", oldest)]).collect::<Vec<_>>();
-        assert_eq!(missing(&newer("0.1.0"), "0.1.0").unwrap().count(), 0);
-        assert!(matches!(missing(&newer("0.10.0"), "0.9.1").map(drop), Err(Error::Schema(_))));
+        assert_eq!(missing(MIGRATIONS, &newer("0.1.0"), "0.1.0").unwrap().count(), 0);
+        assert!(matches!(
+            missing(MIGRATIONS, &newer("0.10.0"), "0.9.1").map(drop),
+            Err(Error::Schema(_))
+        ));
     }
 
-    fn migrate_file(path: &Path, options: &Options) {
+    /// Returns the migrations with a further one, as a later program has.
+    fn with_next(sql: &'static str) -> &'static [Migration] {
+        let version = MIGRATIONS.len() as i64 + 1;
+        let next = Migration { version, name: "next", sql };
+        [MIGRATIONS, &[next]].concat().leak()
+    }
+
+    const NEXT: &str = "-- oldest-program: 0.1.0\n-- rewrites: workspaces\n
+        ALTER TABLE workspaces ADD COLUMN next TEXT;\nUPDATE workspaces SET next = name;\n";
+
+    const FAILING: &str = "-- oldest-program: 0.1.0\n
+        ALTER TABLE workspaces ADD COLUMN next TEXT;\nUPDATE nothing SET next = name;\n";
+
+    const INSERT: &str =
+        "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES ('a', 'b', 1, 1)";
+
+    fn options(url: &DatabaseUrl) -> Options {
+        Options {
+            url: url.clone(),
+            replica_url: None,
+            role: ProcessRole::Server,
+            program_version: "0.2.0",
+            now: galley_domain::Timestamp::from_ms(0),
+            connections: 1,
+            write_timeout: Duration::from_secs(1),
+            statement_log: None,
+        }
+    }
+
+    /// Applies migrations to a SQLite file.
+    fn apply(migrations: &'static [Migration], path: &Path) -> Result<()> {
         let mut connection = Connection::open(path).unwrap();
         connection.execute_batch("PRAGMA journal_mode=WAL").unwrap();
-        bring_up_to_date(&mut connection, options).unwrap();
+        apply_to_sqlite(migrations, &mut connection, &options(&DatabaseUrl::Sqlite(path.into())))
     }
 
     #[test]
-    fn a_backup_is_created_before_a_migration() {
+    fn a_backup_is_created_before_a_migration_on_sqlite() {
         let store = galley_testing::TestStore::sqlite();
         let path = store.directory().join("a.db");
-        let (last, older) = MIGRATIONS.split_last().unwrap();
-        let connection = rusqlite::Connection::open(&path).unwrap();
-        connection.execute_batch(CREATE_RECORD).unwrap();
-        for one in older {
-            connection.execute_batch(&for_sqlite(one.sql)).unwrap();
-            let record = (one.version, one.name, checksum(one.sql), "0.1.0", 0);
-            connection.execute(INSERT_RECORD, record).unwrap();
-        }
-        let sql =
-            "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES ('a', 'b', 1, 1)";
-        connection.execute(sql, []).unwrap();
-        drop(connection);
-        let options = Options {
-            url: DatabaseUrl::Sqlite(path.clone()),
-            replica_url: None,
-            role: ProcessRole::Server,
-            program_version: "0.1.0",
-            now: galley_domain::Timestamp::from_ms(0),
-            connections: 1,
-            write_timeout: std::time::Duration::from_secs(1),
-            statement_log: None,
-        };
-        let backup = path.with_file_name(format!("a-schema-{}.backup", last.version - 1));
+        let last = MIGRATIONS.len() as i64;
+        apply(MIGRATIONS, &path).unwrap();
+        Connection::open(&path).unwrap().execute(INSERT, []).unwrap();
+        let backup = path.with_file_name(format!("a-schema-{last}.backup"));
+        assert!(!backup.exists(), "a new database needs no backup");
         for _ in 0..2 {
-            migrate_file(&path, &options);
+            apply(with_next(NEXT), &path).unwrap();
             file::check(&backup).unwrap();
             let kept = open_reader(&backup).unwrap();
-            assert_eq!(state(&kept, "0.1.0").unwrap(), (last.version - 1, true));
-            let name =
-                kept.query_row("SELECT name FROM workspaces", [], |row| row.get::<_, String>(0));
-            assert_eq!(name.unwrap(), "b");
+            assert_eq!(state(&kept, "0.2.0").unwrap(), (last, false));
+            let name = |connection: &Connection, column: &str| {
+                let sql = format!("SELECT {column} FROM workspaces");
+                connection.query_row(&sql, [], |row| row.get::<_, String>(0)).unwrap()
+            };
+            assert_eq!(name(&kept, "name"), "b");
             let now = open_reader(&path).unwrap();
-            assert_eq!(state(&now, "0.1.0").unwrap(), (last.version, false));
+            assert_eq!(state(&now, "0.2.0").unwrap(), (last + 1, false));
+            assert_eq!(name(&now, "next"), "b");
         }
-        // A new database needs no backup.
-        let new = store.directory().join("new.db");
-        migrate_file(&new, &options);
-        let files = std::fs::read_dir(store.directory()).unwrap();
-        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        assert_eq!(names.filter(|name| name.ends_with(".backup")).count(), 1);
+    }
+
+    #[test]
+    fn a_migration_that_fails_changes_nothing_on_sqlite() {
+        let store = galley_testing::TestStore::sqlite();
+        let path = store.directory().join("a.db");
+        apply(MIGRATIONS, &path).unwrap();
+        for _ in 0..2 {
+            assert!(apply(with_next(FAILING), &path).is_err());
+            let found = open_reader(&path).unwrap();
+            assert_eq!(state(&found, "0.2.0").unwrap(), (MIGRATIONS.len() as i64, false));
+            assert!(found.prepare("SELECT next FROM workspaces").is_err());
+        }
+        apply(with_next(NEXT), &path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn migrations_apply_together_or_not_at_all_on_postgresql() {
+        let Some(store) = galley_testing::TestStore::empty_postgres().await else { return };
+        let url = store.postgres_url().unwrap();
+        let options = options(&DatabaseUrl::Postgres(url.to_owned()));
+        let manager = deadpool_postgres::Manager::new(url.parse().unwrap(), NoTls);
+        let pool = deadpool_postgres::Pool::builder(manager).build().unwrap();
+        let client = pool.get().await.unwrap();
+        assert!(apply_to_postgres(with_next(FAILING), &client, &options).await.is_err());
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
+        apply_to_postgres(MIGRATIONS, &client, &options).await.unwrap();
+        client.execute(INSERT, &[]).await.unwrap();
+        for _ in 0..2 {
+            apply_to_postgres(with_next(NEXT), &client, &options).await.unwrap();
+            let applied = postgres_record(&client).await.unwrap();
+            assert_eq!(applied.last().unwrap().version, MIGRATIONS.len() as i64 + 1);
+            let name = client.query_one("SELECT next FROM workspaces", &[]).await.unwrap();
+            assert_eq!(name.get::<_, String>(0), "b");
+        }
+    }
+
+    #[test]
+    fn a_comment_names_the_tables_that_a_migration_rewrites() {
+        assert_eq!(rewritten_tables(NEXT), ["workspaces"]);
+        assert!(rewritten_tables(FAILING).is_empty());
+        assert_eq!(pending(&[], "0.2.0").unwrap().len(), MIGRATIONS.len());
     }
 
     #[test]
     fn an_edited_migration_is_rejected() {
         let edited = [applied(1, "another", "0.1.0")];
-        assert!(matches!(missing(&edited, "0.1.0").map(drop), Err(Error::Schema(_))));
-        assert_eq!(missing(&[], "0.1.0").unwrap().count(), MIGRATIONS.len());
+        let rejected = missing(MIGRATIONS, &edited, "0.2.0").map(drop);
+        assert!(matches!(rejected, Err(Error::Schema(_))));
     }
 }

@@ -41,6 +41,11 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_LIMITS: AdmissionLimits =
     AdmissionLimits { timeout: CONNECTION_TIMEOUT, burst: 4_096, sustained: 128 };
 
+/// Creates a pool of connections to the primary, of a database whose schema may be of any version.
+pub(crate) fn inspection_pool(url: &str, options: &Options) -> Result<Pool> {
+    connect::pool(url, options)
+}
+
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
