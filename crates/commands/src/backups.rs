@@ -295,12 +295,17 @@ fn existing(file: &Path) -> anyhow::Result<&Path> {
     if !found.is_file() {
         bail!("{} is not a file", file.display());
     }
-    let mut start = Vec::new();
-    File::open(file)?.take(16).read_to_end(&mut start)?;
-    if start != b"SQLite format 3\0" && !is_archive(file)? {
+    if !is_backup(file)? {
         bail!("{} is not a backup of galley", file.display());
     }
     Ok(file)
+}
+
+/// Returns true if a file begins as a backup does: as an archive, or as a SQLite database.
+pub(crate) fn is_backup(file: &Path) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(file)?.take(16).read_to_end(&mut start)?;
+    Ok(start == b"SQLite format 3\0" || is_archive(file)?)
 }
 
 /// Parses `postgres://…`, `sqlite:PATH` or a path. The path is that of a database file, or of a

@@ -90,8 +90,10 @@ pub enum Command {
         #[arg(long)]
         template: bool,
     },
-    /// Check the settings, data directory, database, key, mail, webhooks and address for problems
-    Check,
+    /// Check the installation for problems, and state the remedy of each
+    Doctor(DoctorArguments),
+    /// Upgrade the database's schema to this program's version
+    Upgrade(UpgradeArguments),
     /// Ask the running server whether it is ready, for health checks of containers
     Healthcheck,
     /// Print the OpenAPI document (OpenAPI 3.1)
@@ -203,6 +205,26 @@ pub struct BackupArguments {
     /// Leave out the files of assets, such as those in a bucket with backups of its own
     #[arg(long)]
     pub without_assets: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Check the age of the newest backup in this folder [default: backups in the data directory]
+    #[arg(long, value_name = "DIR")]
+    pub backups: Option<PathBuf>,
+    /// Fail if the newest backup is older than this many hours
+    #[arg(long, value_name = "HOURS", default_value_t = 26)]
+    pub backup_age: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct UpgradeArguments {
+    /// Describe the pending migrations, with the time and space that they need; change nothing
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Debug, Args)]

@@ -151,7 +151,7 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
     })
 }
 
-/// Returns the finding of `galley check` about the key before the first start on SQLite.
+/// Returns the finding of `galley doctor` about the key before the first start on SQLite.
 pub(crate) fn check_unused(settings: &Settings) -> Result<String, String> {
     if settings.key.is_none() && !settings.data_dir.join(KEY_FILE).exists() {
         return Ok("created at the first start".to_owned());
@@ -160,7 +160,7 @@ pub(crate) fn check_unused(settings: &Settings) -> Result<String, String> {
     finding(settings)
 }
 
-/// Returns the finding of `galley check` about the key. Creates no key.
+/// Returns the finding of `galley doctor` about the key. Creates no key.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;

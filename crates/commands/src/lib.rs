@@ -5,10 +5,10 @@ mod audit;
 mod backup_archive;
 mod backups;
 mod bundle;
-mod check;
 pub mod cli;
 pub mod command_line_files;
 pub mod config;
+pub mod doctor;
 mod export;
 pub mod first_start;
 mod group;
@@ -30,6 +30,7 @@ pub mod start;
 mod store;
 mod token;
 mod types;
+mod upgrade;
 pub mod version;
 mod workspace;
 
@@ -67,7 +68,8 @@ async fn dispatch(command: Command, settings: &Settings) -> anyhow::Result<ExitC
         Command::Verify(arguments) => backups::verify(&arguments).await,
         Command::Export(arguments) => export::run(settings, &arguments).await,
         Command::Config { .. } => done(config::run(settings)),
-        Command::Check => check::run(settings).await,
+        Command::Doctor(arguments) => doctor::run(settings, &arguments).await,
+        Command::Upgrade(arguments) => upgrade::run(settings, &arguments).await,
         Command::Serve
         | Command::Listen(_)
         | Command::Openapi

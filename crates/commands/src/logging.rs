@@ -3,26 +3,53 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use galley_storage::TRACE_TARGET;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 use crate::out::is_misleading;
 
-/// Starts logging of the events that match `filter`.
-pub fn start(filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .with_context(|| format!("the log filter {filter:?} is not valid: try info or debug"))?;
+/// The target of the access log's events.
+const ACCESS_LOG: &str = "galley::access";
+
+/// A layer that collects spans besides the log.
+pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Starts logging of the events that match `filter`, and of every request if `access_log` is set.
+pub fn start(filter: &str, access_log: bool, spans: Option<SpanLayer>) -> anyhow::Result<()> {
+    let filter = self::filter(filter, access_log)?;
     // A line that can't be written, as on a full disk, is dropped. Reporting the error on standard
     // error would fail, too, and end the thread.
-    let builder = tracing_subscriber::fmt()
-        .log_internal_errors(false)
-        .with_env_filter(filter)
-        .with_writer(|| EscapingStderr);
-    if std::io::stderr().is_terminal() {
-        builder.with_target(false).init();
+    let log = fmt::layer().log_internal_errors(false).with_writer(|| EscapingStderr);
+    let log: SpanLayer = if std::io::stderr().is_terminal() {
+        log.with_target(false).boxed()
     } else {
-        builder.json().init();
+        log.json().boxed()
+    };
+    match spans {
+        // A filter of the whole subscriber decides faster than one of a layer.
+        None => tracing_subscriber::registry().with(log).with(filter).init(),
+        Some(spans) => {
+            let layers: Vec<SpanLayer> = vec![spans, log.with_filter(filter).boxed()];
+            tracing_subscriber::registry().with(layers).init();
+        }
     }
     Ok(())
+}
+
+/// Parses a filter.
+pub(crate) fn filter(text: &str, access_log: bool) -> anyhow::Result<EnvFilter> {
+    let filter = EnvFilter::try_new(text)
+        .with_context(|| format!("the log filter {text:?} is not valid: try info or debug"))?;
+    let level = if access_log { LevelFilter::INFO } else { LevelFilter::OFF };
+    let directive = |target: &str, level: LevelFilter| {
+        format!("{target}={level}").parse().expect("the directive is right")
+    };
+    let filter = filter.add_directive(directive(ACCESS_LOG, level));
+    // Exported spans are not part of the log.
+    Ok(filter.add_directive(directive(TRACE_TARGET, LevelFilter::OFF)))
 }
 
 /// A writer to standard error for log lines that may contain text from clients.

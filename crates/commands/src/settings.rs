@@ -51,7 +51,7 @@ pub struct Settings {
     /// Set the address at which clients reach the service [default: http:// and the listen address]
     #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
     #[arg(value_parser = text())]
-    public_url: Option<String>,
+    pub(crate) public_url: Option<String>,
     /// Let people sign in over plain http at loopback addresses only, or always
     #[arg(long, global = true, env = "GALLEY_SIGN_IN_OVER_HTTP", value_name = "ADDRESSES")]
     #[arg(value_parser = ["loopback", "always"], default_value = "loopback")]
@@ -81,6 +81,15 @@ pub struct Settings {
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
     #[arg(value_parser = text(), default_value = "info")]
     pub log: String,
+    /// Log every request
+    #[arg(long, global = true, env = "GALLEY_ACCESS_LOG", value_name = "ON|OFF")]
+    #[arg(value_parser = ["on", "off"], default_value = "off")]
+    access_log: String,
+    /// Send traces to this OpenTelemetry collector, by OTLP over HTTP, such as
+    /// http://127.0.0.1:4318 [default: none]
+    #[arg(long, global = true, env = "GALLEY_OTLP_ENDPOINT", value_name = "URL")]
+    #[arg(value_parser = text())]
+    pub otlp_endpoint: Option<String>,
     /// Limit a request's body to this many bytes
     #[arg(long, global = true, env = "GALLEY_BODY_SIZE_LIMIT", value_name = "BYTES")]
     #[arg(default_value_t = default_limits::BODY_SIZE)]
@@ -275,16 +284,17 @@ impl Settings {
                 "database-read-url requires database-url: it names a replica of that database"
             );
         }
-        if let Some(text) = &self.public_url {
+        for (name, text, example) in [
+            ("public-url", &self.public_url, "https://galley.example.org"),
+            ("otlp-endpoint", &self.otlp_endpoint, "http://127.0.0.1:4318"),
+        ] {
+            let Some(text) = text else { continue };
             let url = url::Url::parse(text).ok().filter(|url| {
                 matches!(url.scheme(), "http" | "https")
                     && url.query().is_none()
                     && url.fragment().is_none()
             });
-            anyhow::ensure!(
-                url.is_some(),
-                "public-url: {text:?} is not a URL such as https://galley.example.org"
-            );
+            anyhow::ensure!(url.is_some(), "{name}: {text:?} is not a URL such as {example}");
         }
         Ok(())
     }
@@ -307,6 +317,11 @@ impl Settings {
             all_days: self.revision_retention,
             daily_days: self.revision_retention_daily,
         }
+    }
+
+    /// Returns true if every request is logged.
+    pub fn has_access_log(&self) -> bool {
+        self.access_log == "on"
     }
 
     /// Returns true if unknown query parameters are ignored.

@@ -11,7 +11,7 @@ use galley_application::{DatabaseClock, Environment, SystemClock};
 use galley_storage::{Database, ProcessRole};
 
 use crate::settings::Settings;
-use crate::{check, first_start, init, key, sign_in, store};
+use crate::{doctor, first_start, init, key, sign_in, store};
 
 /// The parts that a server needs.
 pub struct Started {
@@ -35,7 +35,7 @@ pub fn open(
 
 async fn open_database(settings: &Settings, address: SocketAddr) -> anyhow::Result<Started> {
     let database = store::open(settings, &Environment::default(), ProcessRole::Server).await?;
-    if let Err(problem) = check::data_dir(&settings.data_dir) {
+    if let Err(problem) = doctor::data_dir(&settings.data_dir) {
         tracing::warn!("the data directory {problem}");
     }
     let clock = DatabaseClock::follow(&database, Arc::new(SystemClock)).await;

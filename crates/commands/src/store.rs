@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use galley_application::{Environment, Error};
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, DatabaseUrl, Options, ProcessRole, Tx, workspaces};
+use galley_storage::{
+    Database, DatabaseUrl, Error as StorageError, Options, ProcessRole, Tx, workspaces,
+};
 
 use crate::private_files;
 use crate::settings::Settings;
@@ -68,16 +70,18 @@ pub(crate) async fn open_url(
     environment: &Environment,
     role: ProcessRole,
 ) -> anyhow::Result<Database> {
-    let shown = format!("{url:?}");
-    Database::open(options(url, settings, environment, role)).await.map_err(|error| {
-        let hint = if error.to_string().contains("TLS") {
-            ": set SSL_CERT_FILE to the certificate authority's file, or add sslmode=disable to \
-             the URL"
-        } else {
-            ""
-        };
-        anyhow::anyhow!("the database {shown} can't be opened: {error}{hint}")
-    })
+    let options = options(url, settings, environment, role);
+    Database::open(options.clone()).await.map_err(|error| explain(&options.url, &error))
+}
+
+/// Returns the error of opening a database, with its remedy.
+pub(crate) fn explain(url: &DatabaseUrl, error: &StorageError) -> anyhow::Error {
+    let hint = if error.to_string().contains("TLS") {
+        ": set SSL_CERT_FILE to the certificate authority's file, or add sslmode=disable to the URL"
+    } else {
+        ""
+    };
+    anyhow::anyhow!("the database {url:?} can't be opened: {error}{hint}")
 }
 
 /// Creates the data directory, with access only for its owner.

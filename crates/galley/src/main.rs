@@ -2,14 +2,16 @@
 
 mod healthcheck;
 mod listen;
+mod metrics_endpoint;
 mod serve;
+mod traces;
 
 use std::process::ExitCode;
 
 use clap::{ArgMatches, FromArgMatches};
 
 use galley_commands::cli::{self, Cli, Command};
-use galley_commands::{command_line_files, out, settings_file};
+use galley_commands::{command_line_files, doctor, out, settings_file};
 
 /// The niceness of import threads, so that other processes get the CPU first.
 const IMPORT_NICENESS: i32 = 19;
@@ -40,7 +42,13 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
     }
-    let settings = settings_file::load(matches)?;
+    let settings = match settings_file::load(matches) {
+        Err(error) if matches!(cli.command, Some(Command::Doctor(_))) => {
+            out::line(format_args!("FAILURE  settings: {error:#}"));
+            return Ok(doctor::FAILURE.into());
+        }
+        settings => settings?,
+    };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {
         // The server may run on this machine, and its requests have priority. An import into the

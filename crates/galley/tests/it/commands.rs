@@ -134,19 +134,6 @@ async fn the_audit_log_is_printed_for_people_and_for_programs(store: TestStore) 
     assert_eq!((&stored["remoteAddress"], &stored["requests"]), (&json!("127.0.0.1"), &json!(1)));
 }
 
-#[on_both_engines]
-async fn check_reports_the_workspace(store: TestStore) {
-    let before = run(galley(&store).arg("check"));
-    assert!(before.status.success(), "{before:?}");
-    let wrong_key = run(galley(&store).arg("check").env("GALLEY_KEY", "abc"));
-    assert!(!wrong_key.status.success(), "{wrong_key:?}");
-    assert!(stdout(&wrong_key).contains("GALLEY_KEY can't be used"), "{wrong_key:?}");
-    run(galley(&store).arg("init"));
-    let after = run(galley(&store).arg("check"));
-    assert!(after.status.success(), "{after:?}");
-    assert!(stdout(&after).contains("with the workspace ws_"), "{after:?}");
-}
-
 #[test]
 fn flags_override_variables_and_variables_override_the_file() {
     let store = TestStore::sqlite();
@@ -188,7 +175,7 @@ fn the_database_password_is_not_printed() {
     let store = TestStore::sqlite();
     let mut command = galley(&store);
     command.env("GALLEY_DATABASE_URL", "postgres://galley:s3cret@127.0.0.1:1/galley");
-    for arguments in [["config"], ["check"], ["serve"], ["--help"]] {
+    for arguments in [["config"], ["doctor"], ["serve"], ["--help"]] {
         let output = run(command.args(arguments));
         assert!(!stdout(&output).contains("s3cret"), "{output:?}");
         assert!(!stderr(&output).contains("s3cret"), "{output:?}");

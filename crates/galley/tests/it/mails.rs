@@ -19,10 +19,10 @@ use crate::program::{Program, client, data_dir, execute, free_port, galley, init
 use crate::sign_in::SignInBrowser;
 
 /// A mail server that stops when it is dropped.
-struct MailServer {
+pub(crate) struct MailServer {
     child: Child,
     mails: Receiver<Value>,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Drop for MailServer {
@@ -72,7 +72,7 @@ impl MailServer {
     }
 
     /// Starts the test's mail server. Returns `None` without Python.
-    fn of_test() -> Option<Self> {
+    pub(crate) fn of_test() -> Option<Self> {
         let server = Self::start(None);
         assert!(server.is_some() || std::env::var("GALLEY_TEST_PYTHON").is_err());
         server
@@ -340,7 +340,7 @@ async fn mail_passwords_are_sent_only_over_tls(store: TestStore) {
         // The server requires a login before the sender's address.
         (format!("smtp://localhost:{smtp_port}"), false, "530"),
     ] {
-        let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "check"]).output().unwrap();
+        let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "doctor"]).output().unwrap();
         let told = String::from_utf8(output.stdout).unwrap();
         let line = told.lines().find(|line| line.contains("mail:")).unwrap();
         assert_eq!(line.starts_with("ok"), is_fine, "{url}: {line}");
@@ -393,7 +393,7 @@ async fn an_endless_mail_server_response_is_aborted(store: TestStore) {
     });
     let mut check = galley(&store);
     check.env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"));
-    check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "check"]);
+    check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "doctor"]);
     let told = String::from_utf8(check.output().unwrap().stdout).unwrap();
     assert!(told.contains("the server's response is too long"), "{told}");
     assert!(talked.join().unwrap() < 16 * 1024 * 1024);
@@ -460,7 +460,7 @@ async fn rejected_addresses_are_reported_to_operators(store: TestStore) {
     }
     let mut check = galley(&store);
     check.env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"));
-    check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "check"]);
+    check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "doctor"]);
     let found = |command: &mut Command| {
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         output.lines().find(|line| line.contains("mail:")).unwrap().to_owned()

@@ -1,0 +1,67 @@
+//! The check of the age of backups.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use indicatif::HumanDuration;
+
+use super::finding::Finding;
+use crate::backups::is_backup;
+use crate::cli::DoctorArguments;
+use crate::settings::Settings;
+
+/// The folder of backups in the data directory, into which the packaged timer writes.
+const FOLDER: &str = "backups";
+
+/// Checks the age of the newest backup in the folder of backups.
+pub(super) fn check(settings: &Settings, arguments: &DoctorArguments) -> Finding {
+    let default = settings.data_dir.join(FOLDER);
+    let folder = match &arguments.backups {
+        Some(folder) => folder,
+        None if default.is_dir() => &default,
+        None if settings.data_dir.exists() => {
+            return Finding::ok(format!(
+                "not checked: name their folder with --backups, or write them to {}",
+                default.display()
+            ));
+        }
+        None => return Finding::ok("none yet"),
+    };
+    let shown = folder.display();
+    let (path, changed) = match newest(folder) {
+        Ok(Some(newest)) => newest,
+        Ok(None) => {
+            return Finding::failure(format!("{shown} has none: run `galley backup FILE`"));
+        }
+        Err(error) => {
+            return Finding::failure(format!("{shown} can't be read: {error}: correct --backups"));
+        }
+    };
+    let age = SystemTime::now().duration_since(changed).unwrap_or_default();
+    // Whole seconds, as fractions are of no interest here.
+    let age = Duration::from_secs(age.as_secs());
+    let state = format!("{} was made {} ago", path.display(), HumanDuration(age));
+    if age > Duration::from_secs(u64::from(arguments.backup_age) * 3_600) {
+        return Finding::failure(format!(
+            "{state}: check the job that makes backups, or raise --backup-age"
+        ));
+    }
+    Finding::ok(state)
+}
+
+/// Returns the newest backup of a folder, and the time of its last change.
+fn newest(folder: &Path) -> std::io::Result<Option<(PathBuf, SystemTime)>> {
+    let mut newest: Option<(PathBuf, SystemTime)> = None;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, found) = (entry.path(), entry.metadata()?);
+        let changed = found.modified()?;
+        let is_newer = newest.as_ref().is_none_or(|(_, time)| *time < changed);
+        // An unfinished backup has another name until it is complete.
+        let is_complete = !path.to_string_lossy().contains(".unfinished");
+        if found.is_file() && is_newer && is_complete && is_backup(&path)? {
+            newest = Some((path, changed));
+        }
+    }
+    Ok(newest)
+}

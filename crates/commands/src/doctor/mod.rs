@@ -1,0 +1,72 @@
+//! `galley doctor`
+
+mod backups;
+mod database;
+mod finding;
+mod machine;
+mod services;
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::DoctorArguments;
+use crate::out::{escape_for_terminal, say};
+use crate::settings::Settings;
+use database::DatabaseFindings;
+use finding::Severity;
+pub(crate) use machine::data_dir;
+
+/// The exit status if the worst finding is a warning.
+const WARNING: u8 = 1;
+
+/// The exit status if a check fails, also if the settings can't be read.
+pub const FAILURE: u8 = 2;
+
+/// Checks all parts of an installation. Changes nothing.
+pub(crate) async fn run(
+    settings: &Settings,
+    arguments: &DoctorArguments,
+) -> anyhow::Result<ExitCode> {
+    let DatabaseFindings { database, clock, key, webhooks, bytes } =
+        database::check(settings).await;
+    let findings = [
+        ("settings", services::settings(settings)),
+        ("data directory", machine::data_dir(&settings.data_dir).into()),
+        ("disk", machine::disk(settings, bytes)),
+        ("open files", machine::open_files()),
+        ("clock", clock),
+        ("database", database),
+        ("key", key),
+        ("asset store", services::asset_store(settings).await),
+        ("mail", services::mail(settings).await),
+        ("webhooks", webhooks),
+        ("address", services::address(settings).await),
+        ("public address", services::public_address(settings).await),
+        ("proxy headers", services::proxy_headers(settings)),
+        ("backups", backups::check(settings, arguments)),
+    ];
+    let worst = findings.iter().map(|(_, finding)| finding.severity()).max();
+    let worst = worst.unwrap_or(Severity::Ok);
+    if arguments.json {
+        let list = findings.iter().map(|(name, finding)| {
+            let (severity, message) = (finding.severity(), finding.message());
+            json!({"check": name, "severity": severity, "message": message})
+        });
+        say!("{}", json!({"severity": worst, "findings": list.collect::<Vec<_>>()}));
+    } else {
+        for (name, finding) in &findings {
+            let label = match finding.severity() {
+                Severity::Ok => "ok     ",
+                Severity::Warning => "WARNING",
+                Severity::Failure => "FAILURE",
+            };
+            say!("{label}  {name}: {}", escape_for_terminal(finding.message()));
+        }
+    }
+    Ok(match worst {
+        Severity::Ok => ExitCode::SUCCESS,
+        Severity::Warning => WARNING.into(),
+        Severity::Failure => FAILURE.into(),
+    })
+}
