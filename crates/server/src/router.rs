@@ -13,8 +13,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::describe::{Endpoints, endpoints};
 use crate::extract::known_parameters::KnownParameters;
-use crate::middleware::cors;
-use crate::middleware::request_log::record_route;
+use crate::middleware::{cors, matched_route};
 use crate::problem::Problem;
 use crate::respond::response::{self, StaticFile};
 use crate::routes::{
@@ -193,7 +192,7 @@ fn routes() -> Router<App> {
     let known = facts.into_iter().map(|fact| ((fact.path, fact.method), fact.query_parameters));
     router
         .route_layer(Extension(known.collect::<KnownParameters>()))
-        .route_layer(from_fn(record_route))
+        .route_layer(from_fn(matched_route::record))
         .method_not_allowed_fallback(async || {
             Problem::new(Reason::MethodNotAllowed, "the header Allow lists the methods")
         })

@@ -23,11 +23,13 @@ use galley_domain::delivery::{AttemptOutcome, DeliveryStep, next_step};
 use galley_domain::webhook::WebhookSecret;
 use galley_runtime::lower_priority;
 use galley_storage::delivery_queue::{AttemptResult, ClaimedDelivery, ScanPosition};
-use galley_storage::{Error as StorageError, WriteTx, delivery_queue};
+use galley_storage::{Error as StorageError, TRACE_TARGET, WriteTx, delivery_queue};
 use session::DeliverySession;
 use store_exchange::StoreExchangeResult;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use crate::environment::Environment;
 use crate::operations::webhooks::secret_aad;
@@ -290,6 +292,22 @@ async fn release(service: Service, released: LeasesToRelease) {
     }
 }
 
+/// Creates the span of an attempt, if spans are exported.
+fn delivery_span(leased: &ClaimedDelivery, attempts: u32) -> Span {
+    tracing::info_span!(
+        target: TRACE_TARGET,
+        "webhook delivery",
+        otel.kind = "client",
+        otel.status_code = Empty,
+        http.request.method = "POST",
+        http.request.resend_count = i64::from(attempts - 1),
+        http.response.status_code = Empty,
+        error.type = Empty,
+        galley.webhook.id = %leased.webhook,
+        galley.event.id = %leased.event,
+    )
+}
+
 /// Makes an attempt and returns the result to record.
 async fn attempt(
     service: &Service,
@@ -297,18 +315,26 @@ async fn attempt(
     leased: &ClaimedDelivery,
 ) -> AttemptResult {
     let environment = service.environment();
-    let started_at = environment.now();
+    let (started_at, attempts) = (environment.now(), leased.attempts + 1);
     if leased.attempts == 0 {
         let lag = started_at.ms().saturating_sub(leased.happened_at.ms());
         let lag = Duration::from_millis(u64::try_from(lag).unwrap_or_default());
         metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
     }
     let attempt = match delivery_request(service, leased, environment) {
-        Ok(request) => sender.attempt(&request).await,
+        Ok(request) => {
+            let span = delivery_span(leased, attempts);
+            let attempt = sender.attempt(&request).instrument(span.clone()).await;
+            span.record("http.response.status_code", attempt.status.map(i64::from));
+            if let Some(error) = &attempt.error {
+                span.record("error.type", error.code());
+                span.record("otel.status_code", "ERROR");
+            }
+            attempt
+        }
         Err(error) => AttemptReport::failed(error, Duration::ZERO),
     };
     let outcome = attempt.outcome();
-    let attempts = leased.attempts + 1;
     let random = environment.random_fraction();
     let step = match next_step(attempts, outcome, environment.now(), random) {
         DeliveryStep::Retry(_) if leased.is_test => DeliveryStep::Failed,

@@ -33,9 +33,7 @@ fn changes_display(c: char) -> bool {
 async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStore) {
     let receiver = Receiver::start(Behaviour::Status(500)).await;
     let mut command = galley(&store);
-    command
-        .env("GALLEY_INIT_TOKEN", init_token())
-        .env("GALLEY_LOG", "galley=debug,galley_server=debug");
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_ACCESS_LOG", "on");
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     let mut program = Program::start(command);
     let group = program.group().await;
@@ -107,13 +105,48 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
         assert!(span["credential"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
         assert!(span["user"].as_str().is_some_and(|id| id.starts_with("usr_")), "{entry}");
         assert_eq!(span["client"], "127.0.0.1", "{entry}");
+        assert!(entry["fields"]["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{entry}");
+    }
+}
+
+#[test]
+fn requests_are_logged_only_in_an_access_log() {
+    let store = TestStore::sqlite();
+    for (value, count) in [("off", 0), ("on", 1)] {
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+        command.env("GALLEY_ACCESS_LOG", value).args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        let url = format!("{}/healthz?secret=1", program.url);
+        let client = reqwest::Client::builder().no_proxy().user_agent("tests/1").build().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        assert!(runtime.block_on(client.get(url).send()).unwrap().status().is_success());
+        program.terminate();
+        let log = program.rest_of_log();
+        let lines: Vec<Value> =
+            log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let requests: Vec<_> =
+            lines.iter().filter(|line| line["fields"]["message"] == "request completed").collect();
+        assert_eq!(requests.len(), count, "{log}");
+        for line in requests {
+            assert_eq!(line["target"], "galley::access");
+            assert_eq!(
+                (&line["fields"]["path"], &line["fields"]["status"]),
+                (&json!("/healthz"), &json!(200))
+            );
+            assert_eq!(line["span"]["user_agent"], "tests/1");
+            assert!(!line.to_string().contains("secret"), "{line}");
+        }
     }
 }
 
 #[on_both_engines]
 async fn clients_cannot_inject_log_lines(store: TestStore) {
     let mut command = galley(&store);
-    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+    command
+        .env("GALLEY_INIT_TOKEN", init_token())
+        .env("GALLEY_ACCESS_LOG", "on")
+        .env("GALLEY_LOG", "debug");
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     let mut program = Program::start(command);
     for request in INJECTING_REQUESTS {

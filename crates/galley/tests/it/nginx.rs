@@ -129,7 +129,7 @@ async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
         return report_skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
     };
     let mut command = galley(&store);
-    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_ACCESS_LOG", "on");
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     let mut program = Program::start(command);
     let server = program.url.trim_start_matches("http://").to_owned();

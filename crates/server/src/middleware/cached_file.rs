@@ -44,7 +44,7 @@ pub(crate) fn look_up(app: &App, request: &Request) -> Option<Response> {
     let metrics = metrics_of(method);
     metrics.complete.increment(1);
     metrics.seconds.record(started.elapsed());
-    request_log::log_cached(request, &response, started, serve::ROUTE, None);
+    request_log::log_cached(request, &mut response, started, serve::ROUTE, None);
     Some(response)
 }
 

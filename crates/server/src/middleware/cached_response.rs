@@ -128,7 +128,7 @@ fn respond(
     let metrics = RouteMetrics::of(route, request.method());
     if is_listed { &metrics.not_modified } else { &metrics.complete }.increment(1);
     metrics.seconds.record(started.elapsed());
-    request_log::log_cached(request, &response, started, ROUTES[route], Some(caller));
+    request_log::log_cached(request, &mut response, started, ROUTES[route], Some(caller));
     response
 }
 

@@ -14,6 +14,7 @@ use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 use tracing::Instrument;
 
 use crate::client_socket::ClientSocket;
+use crate::middleware::request_trace;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
 
@@ -59,7 +60,12 @@ pub(crate) async fn run(handlers: Handlers, request: Request) -> Response {
         }
     });
     if !is_read {
-        let task = tokio::spawn(work.in_current_span());
+        let work = work.in_current_span();
+        let task = if request_trace::is_enabled() {
+            tokio::spawn(request_trace::in_current_trace(work))
+        } else {
+            tokio::spawn(work)
+        };
         return task.await.unwrap_or_else(|_| panicked());
     }
     tokio::select! {

@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use galley_application::{Environment, Reason, Rejection};
 
+use crate::middleware::matched_route::Route;
 use crate::middleware::request_id::RequestId;
-use crate::middleware::request_log::{self, Route};
+use crate::middleware::request_log;
 use crate::problem::Problem;
 
 /// Writes the body of an error response, and the headers that all responses have.

@@ -3,12 +3,13 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
+use tracing::Instrument;
 
 use crate::app::App;
 use crate::middleware::completion::{self, Handlers};
 use crate::middleware::{
     cached_file, cached_response, compression, conditional_get, error_response, malformed_request,
-    request_context, response_memory, tus,
+    request_context, request_trace, response_memory, tus,
 };
 
 /// Nests middleware functions: the first sees the request first and the response last.
@@ -40,11 +41,20 @@ impl Pipeline {
         Self { app, handlers: Handlers::new(router) }
     }
 
-    /// Returns the response to a request.
-    ///
+    /// Returns the response to a request, in a span if spans are exported.
+    pub(crate) async fn handle(&self, request: Request) -> Response {
+        if !request_trace::is_enabled() {
+            return self.respond(request).await;
+        }
+        let (span, method) = (request_trace::span(&request), request.method().clone());
+        let response = Box::pin(self.respond(request)).instrument(span.clone()).await;
+        request_trace::record_response(&span, method.as_str(), &response);
+        response
+    }
+
     /// Cached responses and files, and rejections under overload skip the layers, as they should
     /// cost little.
-    pub(crate) async fn handle(&self, mut request: Request) -> Response {
+    async fn respond(&self, mut request: Request) -> Response {
         let app = &self.app;
         if let Some(response) = cached_response::look_up(app, &mut request).await {
             return response;

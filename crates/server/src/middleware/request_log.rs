@@ -2,56 +2,64 @@
 
 use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::http::header::USER_AGENT;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use galley_storage::authentication::Authentication;
 use tracing::Span;
 use tracing::field::{Empty, display};
 
 use crate::client_socket::ClientSocket;
+use crate::middleware::matched_route::{Route, route_of};
 use crate::middleware::request_id::{RequestId, X_REQUEST_ID};
+use crate::middleware::request_trace;
 
-/// The route of a response, for metrics and the log.
-#[derive(Debug, Clone)]
-pub(crate) struct Route(MatchedPath);
+/// The target of the access log's events.
+const ACCESS_LOG: &str = "galley::access";
 
-/// Adds the route to the response's extensions.
-pub(crate) async fn record_route(path: MatchedPath, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    response.extensions_mut().insert(Route(path));
-    response
-}
+/// The length up to which the access log has a user agent, in bytes.
+const USER_AGENT_LIMIT: usize = 256;
 
 /// Creates the span of a request's log lines.
 pub(crate) fn span(request: &Request, id: &RequestId) -> Span {
-    let trace_id = trace_id(request.headers()).map(display);
+    let trace_id = trace_id_of(request).map(display);
     let span = tracing::info_span!(
         "request",
         id = id.as_str(),
         trace_id,
         client = Empty,
+        user_agent = Empty,
         credential = Empty,
         user = Empty
     );
-    if tracing::enabled!(tracing::Level::DEBUG) {
+    if has_access_log() {
         record_client(&span, request);
     }
     span
 }
 
-/// Adds the client's address to the span.
+fn has_access_log() -> bool {
+    tracing::enabled!(target: ACCESS_LOG, tracing::Level::INFO)
+}
+
+/// Adds the client's address and program to the span.
 fn record_client(span: &Span, request: &Request) {
     let socket = request.extensions().get::<ClientSocket>();
     if let Some(address) = socket.and_then(ClientSocket::address) {
         span.record("client", display(address));
     }
+    let agent = request.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    if let Some(agent) = agent {
+        // A header that is text is ASCII.
+        span.record("user_agent", &agent[..agent.len().min(USER_AGENT_LIMIT)]);
+    }
 }
 
 /// Adds the caller's credential and user to the current span.
 pub(crate) fn record_caller(caller: &Authentication) {
-    if tracing::enabled!(tracing::Level::DEBUG) {
+    if has_access_log() {
         let span = Span::current();
         span.record("credential", display(caller.credential));
         span.record("user", display(caller.user));
@@ -62,7 +70,7 @@ pub(crate) fn record_caller(caller: &Authentication) {
 pub(crate) fn report(method: &Method, path: &str, response: &Response, started: Instant) {
     let duration = started.elapsed();
     measure(method, response, duration);
-    log(method, path, route_of(response), response.status(), duration);
+    log(method, path, route_of(response), response, duration);
 }
 
 /// Counts a response and its duration.
@@ -79,38 +87,57 @@ pub(crate) fn measure(method: &Method, response: &Response, duration: Duration) 
         .record(duration);
 }
 
-/// Logs a response from the cache at debug level, with the same fields as others.
+/// Logs a response from the cache, with the same fields as others, and adds its route for traces.
 pub(crate) fn log_cached(
     request: &Request,
-    response: &Response,
+    response: &mut Response,
     started: Instant,
-    route: &str,
+    route: &'static str,
     caller: Option<&Authentication>,
 ) {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
+    if request_trace::is_enabled() {
+        response.extensions_mut().insert(Route::Cached(route));
+    }
+    if !has_access_log() {
         return;
     }
     let id = response.headers().get(&X_REQUEST_ID).and_then(|id| id.to_str().ok());
-    let trace_id = trace_id(request.headers()).map(display);
+    let trace_id = trace_id_of(request).map(display);
     let credential = caller.map(|caller| display(caller.credential));
     let user = caller.map(|caller| display(caller.user));
-    let span = tracing::info_span!("request", id, trace_id, client = Empty, credential, user);
+    let span = tracing::info_span!(
+        "request",
+        id,
+        trace_id,
+        client = Empty,
+        user_agent = Empty,
+        credential,
+        user
+    );
     record_client(&span, request);
     let path = request.uri().path();
-    span.in_scope(|| log(request.method(), path, route, response.status(), started.elapsed()));
+    span.in_scope(|| log(request.method(), path, route, response, started.elapsed()));
 }
 
-fn log(method: &Method, path: &str, route: &str, status: StatusCode, duration: Duration) {
-    let (status, ms) = (status.as_u16(), duration.as_secs_f64() * 1_000.0);
-    if status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
-        tracing::warn!(%method, path, route, status, ms, "request completed");
-    } else {
-        tracing::debug!(%method, path, route, status, ms, "request completed");
+/// Logs a response in the access log. An error of the server is logged without an access log, too.
+fn log(method: &Method, path: &str, route: &str, response: &Response, duration: Duration) {
+    let (status, ms) = (response.status().as_u16(), duration.as_secs_f64() * 1_000.0);
+    let bytes = response.body().size_hint().exact();
+    match (response.status().is_server_error(), has_access_log()) {
+        (true, false) => {
+            tracing::warn!(%method, path, route, status, bytes, ms, "request completed");
+        }
+        (true, true) => {
+            tracing::warn!(
+                target: ACCESS_LOG, %method, path, route, status, bytes, ms, "request completed"
+            );
+        }
+        (false, _) => {
+            tracing::info!(
+                target: ACCESS_LOG, %method, path, route, status, bytes, ms, "request completed"
+            );
+        }
     }
-}
-
-fn route_of(response: &Response) -> &str {
-    response.extensions().get::<Route>().map_or("none", |route| route.0.as_str())
 }
 
 /// Returns the metrics label of a method. Unknown methods share one, as clients may invent any.
@@ -124,6 +151,11 @@ fn method_label(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         _ => "other",
     }
+}
+
+/// Returns the trace id of the request's exported span, or of its `traceparent`.
+fn trace_id_of(request: &Request) -> Option<String> {
+    request_trace::current_trace_id().or_else(|| trace_id(request.headers()))
 }
 
 /// Returns the trace id of a W3C `traceparent`: `00-<trace>-<parent>-<flags>`. A malformed header

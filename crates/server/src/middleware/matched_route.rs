@@ -1,0 +1,29 @@
+//! The route of a response, for metrics, the log and traces.
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+
+/// The route of a response, in its extensions.
+#[derive(Debug, Clone)]
+pub(crate) enum Route {
+    /// The router has matched it.
+    Matched(MatchedPath),
+    /// The response comes from a cache, before the router.
+    Cached(&'static str),
+}
+
+/// Adds the route to the response's extensions.
+pub(crate) async fn record(path: MatchedPath, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(Route::Matched(path));
+    response
+}
+
+/// Returns the path of a response's route, or `none`.
+pub(crate) fn route_of(response: &Response) -> &str {
+    response.extensions().get::<Route>().map_or("none", |route| match route {
+        Route::Matched(path) => path.as_str(),
+        Route::Cached(path) => path,
+    })
+}
