@@ -8,8 +8,12 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -65,11 +69,16 @@ fn main() -> Outcome<()> {
         list_files(dist, dist, &mut files)?;
         files.sort();
     }
-    let mut text = "/// The paths and the contents of the files. Empty without a console.\n\
+    let mut text =
+        "/// The paths and the compressed contents of the files. Empty without a console.\n\
                     pub const FILES: &[(&str, &[u8])] = &[\n"
-        .to_owned();
-    for (name, path) in &files {
-        let path = path.to_str().ok_or("a path is not UTF-8")?;
+            .to_owned();
+    for (number, (name, path)) in files.iter().enumerate() {
+        let compressed = out.join(format!("{number}.gz"));
+        let mut encoder = GzEncoder::new(fs::File::create(&compressed)?, Compression::best());
+        encoder.write_all(&fs::read(path)?)?;
+        encoder.finish()?;
+        let path = compressed.to_str().ok_or("a path is not UTF-8")?;
         writeln!(text, "    ({name:?}, include_bytes!({path:?})),")?;
     }
     text.push_str("];\n");

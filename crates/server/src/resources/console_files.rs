@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::respond::compressed_file::CompressedFile;
 use crate::respond::response::StaticFile;
 
 /// The name of the page among the files.
@@ -11,24 +12,25 @@ const PAGE: &str = "index.html";
 
 /// The files of the console, by their paths. Clones share them.
 #[derive(Clone, Default)]
-pub struct ConsoleFiles(Arc<BTreeMap<&'static str, StaticFile>>);
+pub struct ConsoleFiles(Arc<BTreeMap<&'static str, CompressedFile>>);
 
 impl ConsoleFiles {
-    /// Creates the files from paths and contents. Without `index.html`, there is no console.
+    /// Creates the files from paths and contents, which gzip has compressed. Without
+    /// `index.html`, there is no console.
     pub fn new(files: &[(&'static str, &'static [u8])]) -> Self {
         let file = |&(path, bytes): &(&'static str, &'static [u8])| {
-            (path, StaticFile::new(content_type(path), bytes))
+            (path, CompressedFile::new(content_type(path), bytes))
         };
         Self(Arc::new(files.iter().map(file).collect()))
     }
 
     /// Returns the page.
     pub(crate) fn page(&self) -> Option<&StaticFile> {
-        self.get(PAGE)
+        self.get(PAGE).map(CompressedFile::decompressed)
     }
 
     /// Returns a file by its path.
-    pub(crate) fn get(&self, path: &str) -> Option<&StaticFile> {
+    pub(crate) fn get(&self, path: &str) -> Option<&CompressedFile> {
         self.0.get(path)
     }
 }

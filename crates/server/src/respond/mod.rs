@@ -1,5 +1,6 @@
 //! Responses and their parts.
 
+pub(crate) mod compressed_file;
 pub(crate) mod created;
 pub(crate) mod entity_tag;
 pub(crate) mod language;

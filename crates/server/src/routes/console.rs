@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
+use axum::http::{HeaderMap, HeaderValue};
 use galley_application::Error;
 
 use crate::respond::pages;
@@ -68,10 +68,11 @@ pub(crate) async fn page(State(app): State<App>) -> Response {
 pub(crate) async fn asset(
     State(app): State<App>,
     name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.ok().map(|Path(name)| format!("assets/{name}"));
     let file = name.and_then(|name| app.limits().console.get(&name));
-    let mut response = response::file(file.ok_or_else(Error::not_found)?);
+    let mut response = file.ok_or_else(Error::not_found)?.response(&headers);
     // A file's name has the hash of its content.
     let cache = HeaderValue::from_static("public, max-age=31536000, immutable");
     response.headers_mut().insert(CACHE_CONTROL, cache);

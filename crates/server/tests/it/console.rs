@@ -1,5 +1,9 @@
 //! The addresses of the web console, with the files of a build and without.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use galley_server::{ConsoleFiles, ServerLimits};
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
@@ -14,12 +18,19 @@ async fn get(service: &Service, path: &str) -> TestResponse {
     TestResponse::of(service.request(Method::GET, path)).await
 }
 
+/// Compresses a file as the build of the console does.
+fn compressed(text: &str) -> &'static [u8] {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap().leak()
+}
+
 #[on_both_engines]
 async fn every_address_of_the_console_has_its_page(store: TestStore) {
-    let files: [(&str, &[u8]); 3] = [
-        ("index.html", PAGE.as_bytes()),
-        ("assets/index-a1.js", SCRIPT.as_bytes()),
-        ("assets/icon.svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+    let files = [
+        ("index.html", compressed(PAGE)),
+        ("assets/index-a1.js", compressed(SCRIPT)),
+        ("assets/icon.svg", compressed("<svg xmlns=\"http://www.w3.org/2000/svg\"/>")),
     ];
     let limits = ServerLimits { console: ConsoleFiles::new(&files), ..ServerLimits::default() };
     let service = Service::start_with(store, limits).await;
@@ -46,6 +57,11 @@ async fn every_address_of_the_console_has_its_page(store: TestStore) {
     assert_eq!(script.header("content-type"), "text/javascript; charset=utf-8");
     assert_eq!(script.header("cache-control"), "public, max-age=31536000, immutable");
     assert_eq!(script.header("x-content-type-options"), "nosniff");
+    let request = service.request(Method::GET, "/console/assets/index-a1.js");
+    let gzipped = request.header("accept-encoding", "gzip").send().await.unwrap();
+    assert_eq!(gzipped.headers()["content-encoding"], "gzip");
+    assert_eq!(gzipped.headers()["vary"], "accept-encoding");
+    assert_eq!(gzipped.bytes().await.unwrap(), compressed(SCRIPT));
     assert_eq!(
         get(&service, "/console/assets/icon.svg").await.header("content-type"),
         "image/svg+xml"

@@ -2,20 +2,17 @@
 //! program, and the page can't load resources from other origins.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use flate2::read::GzDecoder;
 use galley_application::Error;
 
 use crate::problem::Problem;
+use crate::respond::compressed_file::CompressedFile;
 use crate::respond::response::{self, StaticFile};
 
 /// The content security policy: scripts and data of this service only. Scalar's editor inserts
@@ -42,8 +39,7 @@ static PAGE: LazyLock<StaticFile> = LazyLock::new(|| {
 });
 
 static FILES: LazyLock<BTreeMap<&str, StaticFile>> = LazyLock::new(|| {
-    let files: [(&str, &str, &[u8]); 5] = [
-        (SCRIPT, JAVASCRIPT, COMPRESSED_SCRIPT),
+    let files: [(&str, &str, &[u8]); 4] = [
         ("page.js", JAVASCRIPT, include_bytes!("page.js")),
         ("page.css", "text/css; charset=utf-8", STYLE.as_bytes()),
         ("icon.svg", "image/svg+xml", include_bytes!("icon.svg")),
@@ -52,13 +48,8 @@ static FILES: LazyLock<BTreeMap<&str, StaticFile>> = LazyLock::new(|| {
     BTreeMap::from(files.map(|(name, kind, bytes)| (name, StaticFile::new(kind, bytes))))
 });
 
-/// Scalar's script for clients that don't accept `gzip`. It is decompressed once, so that parallel
-/// requests share its memory.
-static DECOMPRESSED_SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| {
-    let mut script = Vec::new();
-    GzDecoder::new(COMPRESSED_SCRIPT).read_to_end(&mut script).expect("the script is compressed");
-    StaticFile::new(JAVASCRIPT, script)
-});
+static SCRIPT_FILE: LazyLock<CompressedFile> =
+    LazyLock::new(|| CompressedFile::new(JAVASCRIPT, COMPRESSED_SCRIPT));
 
 /// Get the interactive API reference
 #[utoipa::path(
@@ -92,32 +83,12 @@ pub(crate) async fn asset(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path(name) = name.map_err(|_| Error::not_found())?;
-    let is_compressed = name == SCRIPT && accepts_gzip(&headers);
-    let file = match &*name {
-        SCRIPT if !is_compressed => Some(&*DECOMPRESSED_SCRIPT),
-        name => FILES.get(name),
+    let mut response = match &*name {
+        SCRIPT => SCRIPT_FILE.response(&headers),
+        name => response::file(FILES.get(name).ok_or_else(Error::not_found)?),
     };
-    let mut response = response::file(file.ok_or_else(Error::not_found)?);
     // The files change only with the program's version.
     let cache = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, cache);
-    if is_compressed {
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    }
     Ok(response)
-}
-
-/// Returns true if `Accept-Encoding` allows `gzip` (RFC 9110, section 12.5.3): by its name, else by
-/// `*`.
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(ACCEPT_ENCODING);
-    let weight_of = |wanted: &str| {
-        let lines = lines.iter().filter_map(|line| line.to_str().ok());
-        lines.flat_map(|line| line.split(',')).find_map(|coding| {
-            let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
-            let weight = weight.split_once('=').and_then(|(_, weight)| weight.trim().parse().ok());
-            name.trim().eq_ignore_ascii_case(wanted).then_some(weight.unwrap_or(1.0))
-        })
-    };
-    weight_of("gzip").or_else(|| weight_of("*")).is_some_and(|weight: f32| weight > 0.0)
 }
