@@ -6,28 +6,22 @@ use std::time::Duration;
 use anyhow::Context;
 use galley_application::{AssetSettings, Environment};
 use galley_commands::start::{self, Started};
-use galley_server::{App, ConsoleFiles, Server, ServerLimits, serve_metrics};
+use galley_server::{App, ConsoleFiles, Server, ServerLimits};
 use galley_storage::Database;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use galley_commands::settings::Settings;
 use galley_commands::version::VERSION;
 use galley_commands::{config, first_start, key, logging};
 
-/// The interval at which recorded measurements are aggregated, so that they don't accumulate
-/// between two scrapes.
-const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The buckets of histograms in seconds: from an idle receiver's lag to a deadline, and up to a day
-/// in the queue.
-const SECONDS_BUCKETS: [f64; 14] =
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 3_600.0, 86_400.0];
+use crate::metrics_endpoint;
+use crate::traces::Traces;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    logging::start(&settings.log)?;
+    let traces = settings.otlp_endpoint.as_deref().map(Traces::new).transpose()?;
+    let (traces, layer) = traces.unzip();
+    logging::start(&settings.log, settings.has_access_log(), layer)?;
     // From here on, a stop signal is not lost, and ends the start in an orderly way.
     let stop = stop_signal()?;
     // Settings are validated before anything is created.
@@ -36,7 +30,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let mailer = settings.mailer()?;
     settings.identity_provider(&settings.public_url(settings.listen))?;
     if let Some(address) = settings.metrics_addr {
-        start_metrics(address).await?;
+        metrics_endpoint::start(address, settings.data_dir.clone()).await?;
     }
     // The address is bound first, so that a start that fails to bind doesn't touch the database.
     let server = Server::bind(settings.listen).await.with_context(|| {
@@ -74,6 +68,9 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     tracing::info!(version = VERSION, database = database.engine(), %address, url, "serving");
     server.run(app, stop).await;
     close(&database).await;
+    if let Some(traces) = traces {
+        traces.shut_down().await;
+    }
     Ok(())
 }
 
@@ -125,29 +122,6 @@ fn node(address: SocketAddr) -> String {
 async fn close(database: &Database) {
     database.close().await;
     tracing::info!("stopped");
-}
-
-async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("can't serve metrics on {address}: choose another with --metrics-addr")
-    })?;
-    let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-        .and_then(PrometheusBuilder::install_recorder)
-        .context("metrics can't be collected")?;
-    let upkeep = handle.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(METRICS_UPKEEP_INTERVAL).await;
-            upkeep.run_upkeep();
-        }
-    });
-    tokio::spawn(async move {
-        if let Err(error) = serve_metrics(listener, handle).await {
-            tracing::error!(%error, %address, "metrics can't be served");
-        }
-    });
-    Ok(())
 }
 
 /// Returns a future that resolves at a stop signal.

@@ -1,5 +1,5 @@
-//! Programs that tests need beside PostgreSQL. These are proxies, strace, which traces system calls
-//! and injects faults into them, the shell of an older SQLite, and a browser.
+//! Programs that tests need beside PostgreSQL. These are proxies, Prometheus, strace, which
+//! traces system calls and injects faults into them, the shell of an older SQLite, and a browser.
 
 use std::{
     env,
@@ -23,11 +23,12 @@ pub(crate) struct DebianProgram {
     packages: &'static [&'static str],
 }
 
-pub(crate) const PROGRAMS: [DebianProgram; 6] = [
+pub(crate) const PROGRAMS: [DebianProgram; 7] = [
     program("haproxy", "usr/sbin", "GALLEY_TEST_HAPROXY", "-v"),
     program("pgbouncer", "usr/sbin", "GALLEY_TEST_PGBOUNCER", "-V"),
     program("nginx", "usr/sbin", "GALLEY_TEST_NGINX", "-v"),
     program("strace", "usr/bin", "GALLEY_TEST_STRACE", "-V"),
+    program("prometheus", "usr/bin", "GALLEY_TEST_PROMETHEUS", "--version"),
     program("sqlite3", "usr/bin", "GALLEY_TEST_SQLITE3", "--version"),
     // The package's script in `usr/bin` expects it to be installed.
     DebianProgram {

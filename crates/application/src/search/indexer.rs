@@ -263,13 +263,15 @@ impl Indexer {
             let write = async move |tx: &WriteTx<'_>| {
                 write_from(tx, workspace, &own, &expected, next).await
             };
-            let is_late = self.lag(batch.items.get(next)).is_some_and(|lag| lag >= PRIORITY_LAG);
+            let lag = self.lag(batch.items.get(next));
+            // Before the write, so that a database that accepts none shows, too.
+            if let Some(lag) = lag {
+                metrics::gauge!("galley_search_lag_seconds").set(lag.as_secs_f64());
+            }
+            let is_late = lag.is_some_and(|lag| lag >= PRIORITY_LAG);
             let share = if is_late { BackgroundShare::Equal } else { BackgroundShare::Small };
             let written = self.database.write_with_share("search.index", share, write).await?;
             let Some((written, reached)) = written else { return Ok(false) };
-            if let Some(lag) = self.lag(batch.items.get(next)) {
-                metrics::gauge!("galley_search_lag_seconds").set(lag.as_secs_f64());
-            }
             (index, next) = (written, reached);
             if next == batch.items.len() {
                 return Ok(true);

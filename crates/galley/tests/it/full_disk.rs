@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::program::{Program, data_dir, galley, init_token, piece, under};
 
 /// Returns true if this user can mount file systems.
-fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     let tried = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
         .output();

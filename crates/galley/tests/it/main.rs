@@ -12,6 +12,7 @@
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 
+mod alerts;
 mod asset_files;
 mod asset_uploads;
 mod assets_under_kills;
@@ -23,6 +24,7 @@ mod console;
 mod contract;
 mod damaged_files;
 mod disclosure;
+mod doctor;
 mod export;
 mod failing_disk;
 mod first_start;
@@ -51,4 +53,5 @@ mod schedules_under_kills;
 mod search;
 mod sign_in;
 mod takeover;
+mod traces;
 mod upgrade;
