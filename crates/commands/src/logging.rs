@@ -14,6 +14,9 @@ use crate::out::is_misleading;
 /// The target of the access log's events.
 const ACCESS_LOG: &str = "galley::access";
 
+/// The target of the spans of requests, whose fields are on each line within a request.
+const REQUEST_SPAN: &str = "galley::request";
+
 /// A layer that collects spans besides the log.
 pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -26,7 +29,8 @@ pub fn start(filter: &str, access_log: bool, spans: Option<SpanLayer>) -> anyhow
     let log: SpanLayer = if std::io::stderr().is_terminal() {
         log.with_target(false).boxed()
     } else {
-        log.json().boxed()
+        // The list of spans would repeat the fields of the only one.
+        log.json().with_span_list(false).boxed()
     };
     match spans {
         // A filter of the whole subscriber decides faster than one of a layer.
@@ -47,9 +51,15 @@ pub(crate) fn filter(text: &str, access_log: bool) -> anyhow::Result<EnvFilter> 
     let directive = |target: &str, level: LevelFilter| {
         format!("{target}={level}").parse().expect("the directive is right")
     };
-    let filter = filter.add_directive(directive(ACCESS_LOG, level));
-    // Exported spans are not part of the log.
-    Ok(filter.add_directive(directive(TRACE_TARGET, LevelFilter::OFF)))
+    let levels = [
+        (ACCESS_LOG, level),
+        (REQUEST_SPAN, LevelFilter::INFO),
+        // Exported spans are not part of the log.
+        (TRACE_TARGET, LevelFilter::OFF),
+    ];
+    Ok(levels
+        .into_iter()
+        .fold(filter, |filter, (target, level)| filter.add_directive(directive(target, level))))
 }
 
 /// A writer to standard error for log lines that may contain text from clients.

@@ -289,12 +289,25 @@ impl Settings {
             ("otlp-endpoint", &self.otlp_endpoint, "http://127.0.0.1:4318"),
         ] {
             let Some(text) = text else { continue };
-            let url = url::Url::parse(text).ok().filter(|url| {
+            let url = url::Url::parse(text).ok();
+            let has_user = url
+                .as_ref()
+                .is_some_and(|url| !url.username().is_empty() || url.password().is_some());
+            // Settings are shown to Admins and in diagnoses, so a message doesn't quote it.
+            anyhow::ensure!(
+                !has_user,
+                "{name} must not contain a user or a password: the API and `galley config` show it"
+            );
+            let url = url.filter(|url| {
                 matches!(url.scheme(), "http" | "https")
                     && url.query().is_none()
                     && url.fragment().is_none()
             });
             anyhow::ensure!(url.is_some(), "{name}: {text:?} is not a URL such as {example}");
+            anyhow::ensure!(
+                name == "public-url" || !text.trim_end_matches('/').ends_with("/v1/traces"),
+                "{name}: leave /v1/traces out, as the server appends it: {example}"
+            );
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use galley_application::Environment;
 use galley_storage::{DatabaseUrl, Inspection, ProcessRole};
 use indicatif::{HumanBytes, HumanDuration};
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     let environment = Environment::default();
     let url = settings.database()?;
     if let DatabaseUrl::Sqlite(path) = &url
-        && !path.exists()
+        && !path.try_exists().with_context(|| path.display().to_string())?
     {
         bail!("the database {} does not exist: there is nothing to upgrade", path.display());
     }
@@ -84,7 +84,9 @@ fn describe(found: &Inspection, free: Option<u64>) -> Vec<String> {
     let oldest = found.pending.last().map_or(VERSION, |last| last.oldest_program);
     lines.push(format!("Programs older than {oldest} can't use it afterwards."));
     lines.push(match free {
-        None => format!("Make a backup first: galley backup FILE. It has up to {bytes}."),
+        None => {
+            format!("Make a backup of up to {bytes} with the program in use now, or with pg_dump.")
+        }
         Some(free) => {
             let needed = needed_space(found);
             let free_text = HumanBytes(free);
@@ -140,6 +142,6 @@ mod tests {
         let enough = describe(&found, Some(2 << 30)).join("\n");
         assert!(!enough.contains("not enough"), "{enough}");
         let postgres = describe(&found, None).join("\n");
-        assert!(postgres.contains("galley backup FILE") && postgres.contains("up to 1 minute"));
+        assert!(postgres.contains("the program in use now") && postgres.contains("up to 1 minute"));
     }
 }

@@ -43,11 +43,13 @@ fn run(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
     }
     let settings = match settings_file::load(matches) {
-        Err(error) if matches!(cli.command, Some(Command::Doctor(_))) => {
-            out::line(format_args!("FAILURE  settings: {error:#}"));
-            return Ok(doctor::FAILURE.into());
-        }
-        settings => settings?,
+        Ok(settings) => settings,
+        Err(error) => match &cli.command {
+            Some(Command::Doctor(arguments)) => {
+                return Ok(doctor::report_settings(&error, arguments));
+            }
+            _ => return Err(error),
+        },
     };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {

@@ -160,7 +160,23 @@ struct ConnectionLimiter {
 struct ConnectionPermit {
     /// True if the connection only gets an error response.
     is_rejected: bool,
-    permit: OwnedSemaphorePermit,
+    permit: CountedPermit,
+}
+
+/// A permit that the gauge of open connections counts.
+struct CountedPermit(#[expect(dead_code, reason = "its drop ends it")] OwnedSemaphorePermit);
+
+impl CountedPermit {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        metrics::gauge!("galley_connections_open").increment(1.0);
+        Self(permit)
+    }
+}
+
+impl Drop for CountedPermit {
+    fn drop(&mut self) {
+        metrics::gauge!("galley_connections_open").decrement(1.0);
+    }
 }
 
 /// The limit of rejected connections that get an error response at the same time. Further ones are
@@ -173,13 +189,15 @@ const REJECTED_TIMEOUT: Duration = Duration::from_secs(2);
 impl ConnectionLimiter {
     fn new(max: usize) -> Self {
         let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+        metrics::gauge!("galley_connections_limit").set(max as f64);
         Self { served: permits(max), rejected: permits(REJECTED_LIMIT) }
     }
 
     fn acquire(&self) -> Option<ConnectionPermit> {
         let enter = |is_rejected, permits: &Arc<Semaphore>| {
             let permit = Arc::clone(permits).try_acquire_owned().ok()?;
-            Some(ConnectionPermit { is_rejected, permit })
+            Some(ConnectionPermit { is_rejected, permit: CountedPermit::new(permit) })
         };
         enter(false, &self.served).or_else(|| enter(true, &self.rejected))
     }

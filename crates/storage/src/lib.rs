@@ -21,7 +21,7 @@ pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified
 pub use engine::database::{BackgroundShare, Database};
 pub use engine::error::{Cause, Error, Failure, Result};
 pub use engine::full_text::FullTextEngine;
-pub use engine::inspection::Inspection;
+pub use engine::inspection::{Inspection, check_standby};
 pub use engine::migrate::PendingMigration;
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::postgres::write_groups::WriteKey;

@@ -28,7 +28,7 @@ pub(super) fn check(settings: &Settings, arguments: &DoctorArguments) -> Finding
         None => return Finding::ok("none yet"),
     };
     let shown = folder.display();
-    let (path, changed) = match newest(folder) {
+    let (path, changed) = match newest(folder, arguments.backups.is_some()) {
         Ok(Some(newest)) => newest,
         Ok(None) => {
             return Finding::failure(format!("{shown} has none: run `galley backup FILE`"));
@@ -49,17 +49,25 @@ pub(super) fn check(settings: &Settings, arguments: &DoctorArguments) -> Finding
     Finding::ok(state)
 }
 
-/// Returns the newest backup of a folder, and the time of its last change.
-fn newest(folder: &Path) -> std::io::Result<Option<(PathBuf, SystemTime)>> {
+/// Returns the newest backup of a folder, and the time of its last change. A folder that is named
+/// may have backups of other tools, such as `pg_dump`.
+fn newest(folder: &Path, accepts_any: bool) -> std::io::Result<Option<(PathBuf, SystemTime)>> {
     let mut newest: Option<(PathBuf, SystemTime)> = None;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let (path, found) = (entry.path(), entry.metadata()?);
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        // An unfinished backup has another name until it is complete. A rotation may delete a file
+        // at any moment, and a link may lead to the newest one.
+        let is_hidden = name.starts_with('.') || name.contains(".unfinished");
+        let Ok(found) = std::fs::metadata(&path) else { continue };
         let changed = found.modified()?;
         let is_newer = newest.as_ref().is_none_or(|(_, time)| *time < changed);
-        // An unfinished backup has another name until it is complete.
-        let is_complete = !path.to_string_lossy().contains(".unfinished");
-        if found.is_file() && is_newer && is_complete && is_backup(&path)? {
+        if found.is_file()
+            && is_newer
+            && !is_hidden
+            && (accepts_any || is_backup(&path).unwrap_or(false))
+        {
             newest = Some((path, changed));
         }
     }

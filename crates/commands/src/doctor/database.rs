@@ -1,15 +1,18 @@
 //! Checks of the database, and of what it contains: the key, the clock and webhooks.
 
+use std::path::Path;
+
 use galley_application::Environment;
 use galley_domain::Timestamp;
 use galley_storage::{
-    Database, DatabaseUrl, Error as StorageError, Inspection, ProcessRole, Tx, webhooks, workspaces,
+    Database, DatabaseUrl, Error as StorageError, Inspection, ProcessRole, Tx, check_standby,
+    webhooks, workspaces,
 };
 use indicatif::HumanBytes;
 
 use super::finding::Finding;
 use crate::settings::Settings;
-use crate::{key, store};
+use crate::{key, paths, store};
 
 /// The maximum number of failing webhooks to name.
 const FAILING_WEBHOOKS_LIMIT: i64 = 10;
@@ -45,8 +48,11 @@ pub(super) async fn check(settings: &Settings) -> DatabaseFindings {
         Err(error) => return DatabaseFindings::without(Finding::failure(format!("{error:#}"))),
     };
     if let DatabaseUrl::Sqlite(path) = &url
-        && !path.exists()
+        && !matches!(path.try_exists(), Ok(true))
     {
+        if let Some(problem) = missing(settings, path) {
+            return DatabaseFindings::without(problem);
+        }
         return DatabaseFindings {
             database: Finding::ok("SQLite, created at the first start"),
             clock: Finding::ok("not compared, as there is no event yet"),
@@ -73,7 +79,8 @@ pub(super) async fn check(settings: &Settings) -> DatabaseFindings {
             inspection.engine,
             inspection.pending.len(),
         ));
-        return DatabaseFindings { clock, bytes, ..DatabaseFindings::without(database) };
+        let later = || Finding::ok("checked after the upgrade");
+        return DatabaseFindings { database, clock, key: later(), webhooks: later(), bytes };
     }
     if inspection.schema == 0 {
         let database = with_warnings(&inspection, "empty; the first start creates a workspace");
@@ -84,12 +91,18 @@ pub(super) async fn check(settings: &Settings) -> DatabaseFindings {
         let webhooks = Finding::ok("none yet");
         return DatabaseFindings { database, clock, key, webhooks, bytes };
     }
-    let database = match Database::open(options).await {
+    let database = match Database::open(options.clone()).await {
         Ok(database) => database,
         Err(error) => return DatabaseFindings::without(Finding::failure(error.to_string())),
     };
+    let mut found = workspaces(&database, &inspection).await;
+    if let Some(url) = &settings.database_read_url
+        && let Err(error) = check_standby(url, &options).await
+    {
+        found = Finding::failure(format!("database-read-url can't be used: {error}: correct it"));
+    }
     let findings = DatabaseFindings {
-        database: workspaces(&database, &inspection).await,
+        database: found,
         clock,
         key: key::check(settings, &database).await.into(),
         webhooks: webhooks(&database).await,
@@ -97,6 +110,20 @@ pub(super) async fn check(settings: &Settings) -> DatabaseFindings {
     };
     database.close().await;
     findings
+}
+
+/// Returns the finding about a SQLite file that can't be seen, or that was there before.
+fn missing(settings: &Settings, path: &Path) -> Option<Finding> {
+    let shown = path.display();
+    if let Err(error) = path.try_exists() {
+        return Some(Finding::failure(format!("{shown}: {error}: run as the service's user")));
+    }
+    let is_known = ["galley.key", "galley.lock", paths::ASSETS];
+    let rest = is_known.iter().find(|name| settings.data_dir.join(name).exists())?;
+    Some(Finding::failure(format!(
+        "{shown} is missing, but {rest} is there: restore the database, or move the data directory \
+         away for a new one"
+    )))
 }
 
 /// Returns the finding about a database in this state.

@@ -14,16 +14,16 @@ use crate::cli::DoctorArguments;
 use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
 use database::DatabaseFindings;
-use finding::Severity;
+use finding::{Finding, Severity};
 pub(crate) use machine::data_dir;
 
 /// The exit status if the worst finding is a warning.
 const WARNING: u8 = 1;
 
 /// The exit status if a check fails, also if the settings can't be read.
-pub const FAILURE: u8 = 2;
+const FAILURE: u8 = 2;
 
-/// Checks all parts of an installation. Changes nothing.
+/// Checks all parts of an installation. Changes no data.
 pub(crate) async fn run(
     settings: &Settings,
     arguments: &DoctorArguments,
@@ -46,6 +46,16 @@ pub(crate) async fn run(
         ("proxy headers", services::proxy_headers(settings)),
         ("backups", backups::check(settings, arguments)),
     ];
+    Ok(report(&findings, arguments))
+}
+
+/// Reports that the settings can't be read, so that nothing else can be checked.
+pub fn report_settings(error: &anyhow::Error, arguments: &DoctorArguments) -> ExitCode {
+    report(&[("settings", Finding::failure(format!("{error:#}")))], arguments)
+}
+
+/// Prints the findings. Returns the exit status of the worst one.
+fn report(findings: &[(&str, Finding)], arguments: &DoctorArguments) -> ExitCode {
     let worst = findings.iter().map(|(_, finding)| finding.severity()).max();
     let worst = worst.unwrap_or(Severity::Ok);
     if arguments.json {
@@ -55,7 +65,7 @@ pub(crate) async fn run(
         });
         say!("{}", json!({"severity": worst, "findings": list.collect::<Vec<_>>()}));
     } else {
-        for (name, finding) in &findings {
+        for (name, finding) in findings {
             let label = match finding.severity() {
                 Severity::Ok => "ok     ",
                 Severity::Warning => "WARNING",
@@ -64,9 +74,9 @@ pub(crate) async fn run(
             say!("{label}  {name}: {}", escape_for_terminal(finding.message()));
         }
     }
-    Ok(match worst {
+    match worst {
         Severity::Ok => ExitCode::SUCCESS,
         Severity::Warning => WARNING.into(),
         Severity::Failure => FAILURE.into(),
-    })
+    }
 }

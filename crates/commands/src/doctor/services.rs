@@ -1,10 +1,14 @@
 //! Checks of the settings, and of the services that they name.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use galley_assets::StoreLocation;
 use galley_http_client::HttpClient;
 use galley_mail::Mailer;
 use http::Request;
+use rustix::fs::{Access, access};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::finding::Finding;
 use crate::settings::{Settings, open_asset_store};
@@ -37,6 +41,12 @@ pub(super) async fn asset_store(settings: &Settings) -> Finding {
             // The folder is created at the first upload.
             return Ok(location);
         }
+        if let StoreLocation::Folder(folder) = &location {
+            // To open it would create it, and hide that a volume is not mounted.
+            anyhow::ensure!(folder.is_dir(), "{} is not a directory", folder.display());
+            access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
+            return Ok(location);
+        }
         let store = open_asset_store(&location)?;
         tokio::time::timeout(STORE_TIMEOUT, store.check()).await??;
         anyhow::Ok(location)
@@ -44,7 +54,8 @@ pub(super) async fn asset_store(settings: &Settings) -> Finding {
     match checked.await {
         Ok(location) => Finding::ok(location.to_string()),
         Err(error) => Finding::failure(format!(
-            "{error:#}: check asset-store-url, its key and secret, and the bucket's permissions"
+            "{error:#}: check asset-store-url, and the permissions of the folder, or the key and the \
+             permissions of the bucket"
         )),
     }
 }
@@ -81,14 +92,28 @@ pub(super) async fn mail(settings: &Settings) -> Finding {
     }
 }
 
-/// Checks that the server can listen, or that a server already does.
+/// Returns true if a server accepts connections at the listen address. A server may start at any
+/// moment, so the address is not bound.
+async fn is_serving(settings: &Settings) -> bool {
+    let mut address = settings.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let connected = tokio::time::timeout(Duration::from_secs(2), TcpStream::connect(address)).await;
+    matches!(connected, Ok(Ok(_)))
+}
+
+/// Checks that a server listens, or that one can.
 pub(super) async fn address(settings: &Settings) -> Finding {
     let address = settings.listen;
-    match tokio::net::TcpListener::bind(address).await {
+    if is_serving(settings).await {
+        return Finding::ok(format!("a server listens on {address}"));
+    }
+    match TcpListener::bind(address).await {
         Ok(_) => Finding::ok(format!("{address} is free: no server is running")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::ok(format!(
-            "{address} is in use, maybe by a running galley; otherwise choose another with --listen"
-        )),
         Err(error) => Finding::failure(format!("{address}: {error}: choose another with --listen")),
     }
 }
@@ -98,7 +123,7 @@ pub(super) async fn public_address(settings: &Settings) -> Finding {
     let Some(url) = &settings.public_url else {
         return Finding::ok("public-url is not set, so clients use the listen address");
     };
-    if tokio::net::TcpListener::bind(settings.listen).await.is_ok() {
+    if !is_serving(settings).await {
         return Finding::ok(format!("{url}, not requested as no server is running"));
     }
     let ready = format!("{}/readyz", url.trim_end_matches('/'));
@@ -113,6 +138,11 @@ pub(super) async fn public_address(settings: &Settings) -> Finding {
                 && response.body().windows(7).any(|text| text == b"\"ready\"") =>
         {
             Finding::ok(format!("{ready} responds"))
+        }
+        Ok(response) if response.body().windows(9).any(|text| text == b"not_ready") => {
+            Finding::failure(format!(
+                "{ready} leads to galley, which is not ready: see the response of /readyz, and the log"
+            ))
         }
         Ok(response) => Finding::failure(format!(
             "{ready} responds with status {} and not as galley does: {remedy}",

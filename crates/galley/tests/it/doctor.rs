@@ -69,6 +69,9 @@ fn findings_about_files_state_their_remedy() {
     assert_finding(&mut galley(&store), "key", "failure", "chmod 600");
     fs::set_permissions(data.join("galley.key"), Permissions::from_mode(0o600)).unwrap();
     assert_finding(&mut galley(&store), "disk", "ok", "free in");
+    let moved = data.join("elsewhere.db");
+    fs::rename(data.join("galley.db"), &moved).unwrap();
+    assert_finding(&mut galley(&store), "database", "failure", "restore the database");
     fs::write(data.join("galley.db"), "no database".repeat(100)).unwrap();
     assert_finding(&mut galley(&store), "database", "failure", "can't be opened");
 }
@@ -90,6 +93,13 @@ fn the_age_of_backups_is_checked() {
     File::options().write(true).open(&file).unwrap().set_modified(two_days_ago).unwrap();
     assert_finding(&mut galley(&store), "backups", "failure", "2 days ago");
     let output = run(galley(&store).args(["doctor", "--backup-age", "49"]));
+    assert!(output.status.success(), "{output:?}");
+    // A folder that is named may have backups of other tools, and links to them.
+    let others = store.directory().join("others");
+    fs::create_dir(&others).unwrap();
+    fs::write(store.directory().join("dump.gz"), "a dump").unwrap();
+    std::os::unix::fs::symlink(store.directory().join("dump.gz"), others.join("latest")).unwrap();
+    let output = run(galley(&store).args(["doctor", "--backups"]).arg(&others));
     assert!(output.status.success(), "{output:?}");
     let elsewhere = store.directory().join("elsewhere");
     let output = run(galley(&store).args(["doctor", "--backups"]).arg(&elsewhere));
@@ -156,6 +166,14 @@ async fn a_bucket_that_does_not_respond_is_a_failure() {
     };
     let sound = format!("s3://{}?endpoint={}&region=x", BucketServer::BUCKET, bucket.endpoint);
     assert_finding(&mut with(&sound), "asset store", "ok", "s3://");
+    let folder = store.directory().join("unmounted");
+    assert_finding(
+        &mut with(folder.to_str().unwrap()),
+        "asset store",
+        "failure",
+        "not a directory",
+    );
+    assert!(!folder.exists());
     let nowhere = format!("s3://bucket?endpoint=http://127.0.0.1:{}&region=x", free_port());
     assert_finding(&mut with(&nowhere), "asset store", "failure", "check asset-store-url");
 }
@@ -163,10 +181,17 @@ async fn a_bucket_that_does_not_respond_is_a_failure() {
 #[test]
 fn settings_that_cannot_be_read_are_a_failure() {
     let store = TestStore::sqlite();
-    for (name, value) in [("GALLEY_PUBLIC_URL", "nowhere"), ("GALLEY_LOG", "a=b=c")] {
+    for (name, value) in [
+        ("GALLEY_PUBLIC_URL", "nowhere"),
+        ("GALLEY_OTLP_ENDPOINT", "http://user:s3cret@127.0.0.1:4318"),
+        ("GALLEY_OTLP_ENDPOINT", "http://127.0.0.1:4318/v1/traces"),
+        ("GALLEY_LOG", "a=b=c"),
+    ] {
         let output = run(galley(&store).env(name, value).arg("doctor"));
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(stdout(&output).contains("FAILURE  settings: "), "{output:?}");
+        assert!(!stdout(&output).contains("s3cret"), "{output:?}");
+        assert_finding(galley(&store).env(name, value), "settings", "failure", "");
     }
     let mut invalid = galley(&store);
     invalid.env("GALLEY_CORS_ORIGINS", "example.org");

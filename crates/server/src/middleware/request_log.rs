@@ -12,12 +12,15 @@ use tracing::Span;
 use tracing::field::{Empty, display};
 
 use crate::client_socket::ClientSocket;
-use crate::middleware::matched_route::{Route, route_of};
+use crate::middleware::matched_route::{Route, method_label, route_of};
 use crate::middleware::request_id::{RequestId, X_REQUEST_ID};
 use crate::middleware::request_trace;
 
 /// The target of the access log's events.
 const ACCESS_LOG: &str = "galley::access";
+
+/// The target of the spans of requests, which the filter always passes.
+const REQUEST_SPAN: &str = "galley::request";
 
 /// The length up to which the access log has a user agent, in bytes.
 const USER_AGENT_LIMIT: usize = 256;
@@ -26,6 +29,7 @@ const USER_AGENT_LIMIT: usize = 256;
 pub(crate) fn span(request: &Request, id: &RequestId) -> Span {
     let trace_id = trace_id_of(request).map(display);
     let span = tracing::info_span!(
+        target: REQUEST_SPAN,
         "request",
         id = id.as_str(),
         trace_id,
@@ -70,13 +74,13 @@ pub(crate) fn record_caller(caller: &Authentication) {
 pub(crate) fn report(method: &Method, path: &str, response: &Response, started: Instant) {
     let duration = started.elapsed();
     measure(method, response, duration);
-    log(method, path, route_of(response), response, duration);
+    log(method, path, route_of(response).unwrap_or("none"), response, duration);
 }
 
 /// Counts a response and its duration.
 pub(crate) fn measure(method: &Method, response: &Response, duration: Duration) {
     let status = response.status();
-    let route = route_of(response);
+    let route = route_of(response).unwrap_or("none");
     let labels = [
         ("method", method_label(method).to_owned()),
         ("route", route.to_owned()),
@@ -106,6 +110,7 @@ pub(crate) fn log_cached(
     let credential = caller.map(|caller| display(caller.credential));
     let user = caller.map(|caller| display(caller.user));
     let span = tracing::info_span!(
+        target: REQUEST_SPAN,
         "request",
         id,
         trace_id,
@@ -122,7 +127,8 @@ pub(crate) fn log_cached(
 /// Logs a response in the access log. An error of the server is logged without an access log, too.
 fn log(method: &Method, path: &str, route: &str, response: &Response, duration: Duration) {
     let (status, ms) = (response.status().as_u16(), duration.as_secs_f64() * 1_000.0);
-    let bytes = response.body().size_hint().exact();
+    // The body of a response to HEAD is not sent.
+    let bytes = response.body().size_hint().exact().filter(|_| method != Method::HEAD);
     match (response.status().is_server_error(), has_access_log()) {
         (true, false) => {
             tracing::warn!(%method, path, route, status, bytes, ms, "request completed");
@@ -137,19 +143,6 @@ fn log(method: &Method, path: &str, route: &str, response: &Response, duration: 
                 target: ACCESS_LOG, %method, path, route, status, bytes, ms, "request completed"
             );
         }
-    }
-}
-
-/// Returns the metrics label of a method. Unknown methods share one, as clients may invent any.
-fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
     }
 }
 

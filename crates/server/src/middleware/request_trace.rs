@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use galley_storage::TRACE_TARGET;
 use opentelemetry::propagation::TextMapPropagator;
@@ -18,7 +18,11 @@ use tracing::{Level, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::client_socket::ClientSocket;
-use crate::middleware::matched_route::route_of;
+use crate::middleware::matched_route::{method_label, route_of};
+
+/// The lengths up to which spans have texts of clients, in bytes.
+const PATH_LIMIT: usize = 1_024;
+const USER_AGENT_LIMIT: usize = 256;
 
 /// Returns true if spans are exported.
 pub(crate) fn is_enabled() -> bool {
@@ -27,7 +31,7 @@ pub(crate) fn is_enabled() -> bool {
 
 /// Creates the span of a request. Its parent is that of the header `traceparent`, if it is valid.
 pub(crate) fn span(request: &Request) -> Span {
-    let method = request.method().as_str();
+    let method = method_label(request.method());
     let span = tracing::info_span!(
         target: TRACE_TARGET,
         parent: None,
@@ -40,7 +44,7 @@ pub(crate) fn span(request: &Request) -> Span {
         http.response.status_code = Empty,
         http.response.body.size = Empty,
         url.scheme = "http",
-        url.path = request.uri().path(),
+        url.path = cut(request.uri().path(), PATH_LIMIT),
         client.address = Empty,
         user_agent.original = Empty,
     );
@@ -49,7 +53,7 @@ pub(crate) fn span(request: &Request) -> Span {
         span.record("client.address", display(address));
     }
     if let Some(agent) = request.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok()) {
-        span.record("user_agent.original", agent);
+        span.record("user_agent.original", cut(agent, USER_AGENT_LIMIT));
     }
     let parent = TraceContextPropagator::new().extract(&parent_headers(request.headers()));
     // Fails only if the span is not exported.
@@ -69,12 +73,19 @@ fn parent_headers(headers: &HeaderMap) -> HashMap<String, String> {
         .collect()
 }
 
+/// Returns the beginning of a text from a client.
+fn cut(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}
+
 /// Adds a response to the span of its request.
-pub(crate) fn record_response(span: &Span, method: &str, response: &Response) {
-    let (status, route) = (response.status(), route_of(response));
-    span.record("http.route", route);
-    // A field would be read at the start of the span only.
-    span.context().span().update_name(format!("{method} {route}"));
+pub(crate) fn record_response(span: &Span, method: &Method, response: &Response) {
+    let (status, method) = (response.status(), method_label(method));
+    if let Some(route) = route_of(response) {
+        span.record("http.route", route);
+        // A field would be read at the start of the span only.
+        span.context().span().update_name(format!("{method} {route}"));
+    }
     // Other integers are exported as texts.
     span.record("http.response.status_code", i64::from(status.as_u16()));
     if let Some(size) = response.body().size_hint().exact() {

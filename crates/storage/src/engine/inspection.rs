@@ -4,7 +4,7 @@ use deadpool_postgres::ClientWrapper;
 use galley_domain::Timestamp;
 use rusqlite::Connection;
 
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::migrate::{self, PendingMigration};
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::postgres;
@@ -34,7 +34,7 @@ pub struct Inspection {
     pub schema: i64,
     /// The migrations that the next start applies.
     pub pending: Vec<PendingMigration>,
-    /// The size of the data in bytes.
+    /// The size of the database in bytes, with pages that are free within it.
     pub bytes: u64,
     /// The size of the tables that the pending migrations rewrite, in bytes.
     pub rewritten_bytes: u64,
@@ -68,10 +68,7 @@ fn of_sqlite(connection: &Connection, options: &Options) -> Result<Inspection> {
     let applied = if is_empty { Vec::new() } else { migrate::sqlite_record(connection)? };
     let last_event = if applied.is_empty() { None } else { number(LAST_EVENT)? };
     let version: String = connection.query_row("SELECT sqlite_version()", [], |row| row.get(0))?;
-    let bytes = number(
-        "SELECT (page_count - freelist_count) * page_size
-         FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
-    )?;
+    let bytes = number("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
     let bytes = to_unsigned(bytes.unwrap_or(0));
     let pending = migrate::pending(&applied, options.program_version)?;
     // The size of one table is not known here.
@@ -165,6 +162,18 @@ async fn of_postgres(client: &ClientWrapper, options: &Options) -> Result<Inspec
         last_event: last_event.map(Timestamp::from_ms),
         warnings,
     })
+}
+
+/// Checks that standbys can be read.
+pub async fn check_standby(url: &str, options: &Options) -> Result<()> {
+    let pool = postgres::standby_pool(url, options)?;
+    let is_standby: bool =
+        pool.get().await?.query_one("SELECT pg_is_in_recovery()", &[]).await?.try_get(0)?;
+    pool.close();
+    if is_standby {
+        return Ok(());
+    }
+    Err(Error::Settings("it is not a standby, but a primary server".to_owned()))
 }
 
 fn to_unsigned(bytes: i64) -> u64 {

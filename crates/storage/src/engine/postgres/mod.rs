@@ -46,6 +46,11 @@ pub(crate) fn inspection_pool(url: &str, options: &Options) -> Result<Pool> {
     connect::pool(url, options)
 }
 
+/// Creates a pool of connections to standbys, of a database whose schema may be of any version.
+pub(crate) fn standby_pool(url: &str, options: &Options) -> Result<Pool> {
+    connect::replica_pool(url, options, "SELECT 1")
+}
+
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
