@@ -4,7 +4,7 @@ mod healthcheck;
 mod listen;
 mod metrics_endpoint;
 mod serve;
-mod traces;
+mod span_exporter;
 
 use std::process::ExitCode;
 

@@ -29,7 +29,8 @@ pub(crate) fn route_of(response: &Response) -> Option<&str> {
     })
 }
 
-/// Returns the label of a method for metrics and traces. Unknown methods share one, as clients may invent any.
+/// Returns the label of a method for metrics and traces. Unknown methods share one, as clients may
+/// invent any.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,6 @@
 //! The export of spans to an OpenTelemetry collector, by OTLP over HTTP.
+//!
+//! The name of this file must not begin with that of [`TRACE_TARGET`], which the log leaves out.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use galley_storage::TRACE_TARGET;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{Bytes, HttpError, Request, Response};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -32,10 +34,10 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// The path of traces below an OTLP endpoint.
 const TRACES_PATH: &str = "/v1/traces";
 
-/// The exporter of spans. It exports in batches, on a thread of its own.
-pub(crate) struct Traces(SdkTracerProvider);
+/// An exporter in batches, on a thread of its own.
+pub(crate) struct SpanExporter(SdkTracerProvider);
 
-impl Traces {
+impl SpanExporter {
     /// Creates an exporter to the collector at `endpoint`, and the layer that collects the spans.
     ///
     /// The standard variables `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
@@ -46,7 +48,7 @@ impl Traces {
             runtime: Handle::current(),
             logged_at: Mutex::default(),
         };
-        let exporter = SpanExporter::builder()
+        let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)
             .with_endpoint(format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/')))
