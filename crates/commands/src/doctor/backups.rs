@@ -1,8 +1,9 @@
 //! The check of the age of backups.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use galley_application::Environment;
 use indicatif::HumanDuration;
 
 use super::finding::Finding;
@@ -37,9 +38,10 @@ pub(super) fn check(settings: &Settings, arguments: &DoctorArguments) -> Finding
             return Finding::failure(format!("{shown} can't be read: {error}: correct --backups"));
         }
     };
-    let age = SystemTime::now().duration_since(changed).unwrap_or_default();
+    let now = u64::try_from(Environment::default().now().ms()).unwrap_or_default();
+    let changed = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
     // Whole seconds, as fractions are of no interest here.
-    let age = Duration::from_secs(age.as_secs());
+    let age = Duration::from_secs((now / 1_000).saturating_sub(changed.as_secs()));
     let state = format!("{} was made {} ago", path.display(), HumanDuration(age));
     if age > Duration::from_secs(u64::from(arguments.backup_age) * 3_600) {
         return Finding::failure(format!(

@@ -3,7 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use galley_testing::{Behaviour, BucketServer, Receiver, TestStore, on_both_engines};
 use serde_json::Value;
@@ -89,7 +89,8 @@ fn the_age_of_backups_is_checked() {
     let file = folder.join("a.backup");
     assert!(run(galley(&store).arg("backup").arg(&file)).status.success());
     assert_finding(&mut galley(&store), "backups", "ok", "seconds ago");
-    let two_days_ago = SystemTime::now() - Duration::from_hours(48);
+    let made = fs::metadata(&file).unwrap().modified().unwrap();
+    let two_days_ago = made - Duration::from_hours(48);
     File::options().write(true).open(&file).unwrap().set_modified(two_days_ago).unwrap();
     assert_finding(&mut galley(&store), "backups", "failure", "2 days ago");
     let output = run(galley(&store).args(["doctor", "--backup-age", "49"]));

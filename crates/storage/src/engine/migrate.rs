@@ -471,9 +471,13 @@ mod tests {
         ));
     }
 
+    fn last_version() -> i64 {
+        MIGRATIONS.last().unwrap().version
+    }
+
     /// Returns the migrations with a further one, as a later program has.
     fn with_next(sql: &'static str) -> &'static [Migration] {
-        let version = MIGRATIONS.len() as i64 + 1;
+        let version = last_version() + 1;
         let next = Migration { version, name: "next", sql };
         [MIGRATIONS, &[next]].concat().leak()
     }
@@ -511,7 +515,7 @@ mod tests {
     fn a_backup_is_created_before_a_migration_on_sqlite() {
         let store = galley_testing::TestStore::sqlite();
         let path = store.directory().join("a.db");
-        let last = MIGRATIONS.len() as i64;
+        let last = last_version();
         apply(MIGRATIONS, &path).unwrap();
         Connection::open(&path).unwrap().execute(INSERT, []).unwrap();
         let backup = path.with_file_name(format!("a-schema-{last}.backup"));
@@ -540,7 +544,7 @@ mod tests {
         for _ in 0..2 {
             assert!(apply(with_next(FAILING), &path).is_err());
             let found = open_reader(&path).unwrap();
-            assert_eq!(state(&found, "0.2.0").unwrap(), (MIGRATIONS.len() as i64, false));
+            assert_eq!(state(&found, "0.2.0").unwrap(), (last_version(), false));
             assert!(found.prepare("SELECT next FROM workspaces").is_err());
         }
         apply(with_next(NEXT), &path).unwrap();
@@ -562,7 +566,7 @@ mod tests {
         for _ in 0..2 {
             apply_to_postgres(with_next(NEXT), &client, &options).await.unwrap();
             let applied = postgres_record(&client).await.unwrap();
-            assert_eq!(applied.last().unwrap().version, MIGRATIONS.len() as i64 + 1);
+            assert_eq!(applied.last().unwrap().version, last_version() + 1);
             let name = client.query_one("SELECT next FROM workspaces", &[]).await.unwrap();
             assert_eq!(name.get::<_, String>(0), "b");
         }
