@@ -84,7 +84,7 @@ fn mdbook() -> Result<PathBuf> {
 /// Returns the Markdown files of the repository.
 fn documents(root: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut list = Command::new("git");
-    let list = list.args(["ls-files", "*.md", ":!examples/content"]).current_dir(root);
+    let list = list.args(["ls-files", "*.md", ":!examples/content", ":!.github"]).current_dir(root);
     Ok(child::output(list)?.lines().map(PathBuf::from).collect())
 }
 
