@@ -1,5 +1,6 @@
 //! The subcommands of `galley`, except those that serve HTTP. The program `galley` adds these.
 
+pub mod address;
 mod assets;
 mod audit;
 mod backup_archive;
@@ -8,6 +9,7 @@ mod bundle;
 pub mod cli;
 pub mod command_line_files;
 pub mod config;
+pub mod disk_space;
 pub mod doctor;
 mod export;
 pub mod first_start;

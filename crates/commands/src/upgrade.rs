@@ -7,9 +7,9 @@ use anyhow::{Context, bail};
 use galley_application::Environment;
 use galley_storage::{DatabaseUrl, Inspection, ProcessRole};
 use indicatif::{HumanBytes, HumanDuration};
-use rustix::fs::statvfs;
 
 use crate::cli::UpgradeArguments;
+use crate::disk_space::free_bytes;
 use crate::out::{counted, say};
 use crate::settings::Settings;
 use crate::version::VERSION;
@@ -63,8 +63,7 @@ fn free_space(settings: &Settings, url: &DatabaseUrl) -> anyhow::Result<Option<u
     if matches!(url, DatabaseUrl::Postgres(_)) {
         return Ok(None);
     }
-    let disk = statvfs(&settings.data_dir)?;
-    Ok(Some(disk.f_bavail.saturating_mul(disk.f_frsize)))
+    Ok(Some(free_bytes(&settings.data_dir)?))
 }
 
 /// Returns the space for the backup, and for the migration's own log.

@@ -1,11 +1,11 @@
 //! `galley healthcheck`
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use galley_commands::say;
+use galley_commands::{address, say};
 use http::Request;
 use http::header::HOST;
 use http_body_util::{BodyExt, Empty};
@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Requests `/readyz` of the server with this listen address. Fails unless it is ready.
 pub(crate) async fn run(listen: SocketAddr) -> Result<ExitCode> {
-    let address = reachable(listen);
+    let address = address::reachable(listen);
     let checked = tokio::time::timeout(TIMEOUT, request(address)).await;
     let (is_ready, body) = checked
         .map_err(|_| anyhow::anyhow!("no response within {} seconds", TIMEOUT.as_secs()))
@@ -27,17 +27,6 @@ pub(crate) async fn run(listen: SocketAddr) -> Result<ExitCode> {
         .with_context(|| format!("http://{address}/readyz"))?;
     say!("{}", body.trim_end());
     Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Returns the address at which this machine reaches a server: the loopback address, if the server
-/// listens on all.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
 }
 
 /// Returns true if the server is ready, and the body of its response.

@@ -1,15 +1,15 @@
 //! The metrics of the process, and the address that serves all metrics.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use galley_commands::disk_space::free_bytes;
 use galley_commands::version::VERSION;
 use galley_server::serve_metrics;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use metrics_process::Collector;
-use rustix::fs::statvfs;
 use tokio::net::TcpListener;
 
 /// The interval at which recorded measurements are aggregated, so that they don't accumulate
@@ -50,9 +50,8 @@ pub(crate) async fn start(address: SocketAddr, data_dir: PathBuf) -> anyhow::Res
 }
 
 /// Measures the free space of the disk with the data directory, once that exists.
-fn measure_disk(data_dir: &PathBuf) {
-    if let Ok(found) = statvfs(data_dir) {
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
+fn measure_disk(data_dir: &Path) {
+    if let Ok(free) = free_bytes(data_dir) {
         #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
         metrics::gauge!("galley_data_directory_free_bytes").set(free as f64);
     }

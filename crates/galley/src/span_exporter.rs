@@ -1,6 +1,4 @@
 //! The export of spans to an OpenTelemetry collector, by OTLP over HTTP.
-//!
-//! The name of this file must not begin with that of [`TRACE_TARGET`], which the log leaves out.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

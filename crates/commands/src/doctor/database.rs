@@ -118,7 +118,7 @@ fn missing(settings: &Settings, path: &Path) -> Option<Finding> {
     if let Err(error) = path.try_exists() {
         return Some(Finding::failure(format!("{shown}: {error}: run as the service's user")));
     }
-    let is_known = ["galley.key", "galley.lock", paths::ASSETS];
+    let is_known = ["galley.lock", paths::ASSETS];
     let rest = is_known.iter().find(|name| settings.data_dir.join(name).exists())?;
     Some(Finding::failure(format!(
         "{shown} is missing, but {rest} is there: restore the database, or move the data directory \

@@ -30,6 +30,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let DatabaseFindings { database, clock, key, webhooks, bytes } =
         database::check(settings).await;
+    let is_serving = services::is_serving(settings).await;
     let findings = [
         ("settings", services::settings(settings)),
         ("data directory", machine::data_dir(&settings.data_dir).into()),
@@ -41,8 +42,8 @@ pub(crate) async fn run(
         ("asset store", services::asset_store(settings).await),
         ("mail", services::mail(settings).await),
         ("webhooks", webhooks),
-        ("address", services::address(settings).await),
-        ("public address", services::public_address(settings).await),
+        ("address", services::listen(settings, is_serving).await),
+        ("public address", services::public_address(settings, is_serving).await),
         ("proxy headers", services::proxy_headers(settings)),
         ("backups", backups::check(settings, arguments)),
     ];

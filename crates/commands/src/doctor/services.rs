@@ -1,6 +1,5 @@
 //! Checks of the settings, and of the services that they name.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use galley_assets::StoreLocation;
@@ -11,6 +10,7 @@ use rustix::fs::{Access, access};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::finding::Finding;
+use crate::address;
 use crate::settings::{Settings, open_asset_store};
 
 /// The timeout for the response of the store of assets.
@@ -94,22 +94,16 @@ pub(super) async fn mail(settings: &Settings) -> Finding {
 
 /// Returns true if a server accepts connections at the listen address. A server may start at any
 /// moment, so the address is not bound.
-async fn is_serving(settings: &Settings) -> bool {
-    let mut address = settings.listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
+pub(super) async fn is_serving(settings: &Settings) -> bool {
+    let address = address::reachable(settings.listen);
     let connected = tokio::time::timeout(Duration::from_secs(2), TcpStream::connect(address)).await;
     matches!(connected, Ok(Ok(_)))
 }
 
 /// Checks that a server listens, or that one can.
-pub(super) async fn address(settings: &Settings) -> Finding {
+pub(super) async fn listen(settings: &Settings, is_serving: bool) -> Finding {
     let address = settings.listen;
-    if is_serving(settings).await {
+    if is_serving {
         return Finding::ok(format!("a server listens on {address}"));
     }
     match TcpListener::bind(address).await {
@@ -119,11 +113,11 @@ pub(super) async fn address(settings: &Settings) -> Finding {
 }
 
 /// Checks that clients reach a running server at the public URL.
-pub(super) async fn public_address(settings: &Settings) -> Finding {
+pub(super) async fn public_address(settings: &Settings, is_serving: bool) -> Finding {
     let Some(url) = &settings.public_url else {
         return Finding::ok("public-url is not set, so clients use the listen address");
     };
-    if !is_serving(settings).await {
+    if !is_serving {
         return Finding::ok(format!("{url}, not requested as no server is running"));
     }
     let ready = format!("{}/readyz", url.trim_end_matches('/'));

@@ -60,7 +60,7 @@ async fn a_healthy_installation_has_no_findings(store: TestStore) {
 #[test]
 fn findings_about_files_state_their_remedy() {
     let store = TestStore::sqlite();
-    assert!(run(galley(&store).arg("init")).status.success());
+    assert!(Program::serve(&store, free_port()).terminate().success());
     let data = data_dir(&store);
     fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
     assert_finding(&mut galley(&store), "data directory", "failure", "chmod 700");
@@ -71,6 +71,12 @@ fn findings_about_files_state_their_remedy() {
     assert_finding(&mut galley(&store), "disk", "ok", "free in");
     let moved = data.join("elsewhere.db");
     fs::rename(data.join("galley.db"), &moved).unwrap();
+    // A key alone may be one that was placed before the first start.
+    let unused = TestStore::sqlite();
+    fs::create_dir(data_dir(&unused)).unwrap();
+    fs::set_permissions(data_dir(&unused), Permissions::from_mode(0o700)).unwrap();
+    fs::copy(data.join("galley.key"), data_dir(&unused).join("galley.key")).unwrap();
+    assert_finding(&mut galley(&unused), "database", "ok", "created at the first start");
     assert_finding(&mut galley(&store), "database", "failure", "restore the database");
     fs::write(data.join("galley.db"), "no database".repeat(100)).unwrap();
     assert_finding(&mut galley(&store), "database", "failure", "can't be opened");

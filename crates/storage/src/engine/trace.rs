@@ -3,8 +3,9 @@
 use tracing::{Level, Span};
 
 /// The target of all spans that are exported, and of no others. It is off unless the service has a
-/// trace collector.
-pub const TRACE_TARGET: &str = "galley::trace";
+/// trace collector. A filter applies to all targets that begin so, and no module can: its name has
+/// no hyphen.
+pub const TRACE_TARGET: &str = "galley-trace";
 
 /// Creates the span of a transaction within a request. Transactions of background work have none:
 /// they run all the time, and most find nothing to do.
