@@ -43,6 +43,9 @@ const PARTS_AT_ONCE: usize = 2;
 /// The last part of the name of a file as it was uploaded.
 const ORIGINAL: &str = "original";
 
+/// The name of the object that tries the permissions of a bucket.
+const CHECKED_NAME: &str = "galley-doctor";
+
 /// The place of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreLocation {
@@ -296,6 +299,14 @@ impl AssetStore {
     pub async fn check(&self) -> Result<(), StoreError> {
         self.objects.list(None).next().await.transpose()?;
         Ok(())
+    }
+
+    /// Checks that files can be created and deleted, by an empty one whose name no file of Galley
+    /// has.
+    pub async fn check_writing(&self) -> Result<(), StoreError> {
+        let name = Path::from(CHECKED_NAME);
+        self.objects.put(&name, Bytes::new().into()).await?;
+        Ok(self.objects.delete(&name).await?)
     }
 
     /// Begins a file. It exists once the writer has finished.

@@ -154,6 +154,12 @@ impl Provider {
         self.0.issuer.as_str()
     }
 
+    /// Checks that the provider responds with its metadata and keys.
+    pub async fn check(&self) -> Result<(), Error> {
+        self.metadata(METADATA_LIFETIME).await?;
+        Ok(())
+    }
+
     /// Returns the URL of the provider's page at which the user signs in.
     pub async fn authorization_url(&self, request: &AuthorizationRequest) -> Result<Url, Error> {
         let client = self.ready(&*self.metadata(METADATA_LIFETIME).await?);

@@ -41,6 +41,8 @@ pub(crate) async fn run(
         ("key", key),
         ("asset store", services::asset_store(settings).await),
         ("mail", services::mail(settings).await),
+        ("identity provider", services::identity_provider(settings).await),
+        ("traces", services::traces(settings).await),
         ("webhooks", webhooks),
         ("address", services::listen(settings, is_serving).await),
         ("public address", services::public_address(settings, is_serving).await),

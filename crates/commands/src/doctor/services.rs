@@ -33,7 +33,7 @@ pub(super) fn settings(settings: &Settings) -> Finding {
     }
 }
 
-/// Checks that the store of assets responds.
+/// Checks that the store of assets responds, and that a bucket accepts and deletes files.
 pub(super) async fn asset_store(settings: &Settings) -> Finding {
     let checked = async {
         let location = settings.asset_store()?;
@@ -48,7 +48,11 @@ pub(super) async fn asset_store(settings: &Settings) -> Finding {
             return Ok(location);
         }
         let store = open_asset_store(&location)?;
-        tokio::time::timeout(STORE_TIMEOUT, store.check()).await??;
+        let check = async {
+            store.check().await?;
+            store.check_writing().await
+        };
+        tokio::time::timeout(STORE_TIMEOUT, check).await??;
         anyhow::Ok(location)
     };
     match checked.await {
@@ -89,6 +93,48 @@ pub(super) async fn mail(settings: &Settings) -> Finding {
                 Finding::failure(format!("{smtp:?}: {error}: check the mail server and smtp-url"))
             }
         },
+    }
+}
+
+/// Checks that the identity provider responds with its metadata and keys.
+pub(super) async fn identity_provider(settings: &Settings) -> Finding {
+    match settings.identity_provider(&settings.public_url(settings.listen)) {
+        Ok(None) => Finding::ok("none: users sign in by links"),
+        Ok(Some(provider)) => match provider.check().await {
+            Ok(()) => Finding::ok(format!("{} responds", provider.issuer())),
+            Err(error) => Finding::failure(format!(
+                "{}: {error}: check openid-connect-issuer, and that this machine reaches it",
+                provider.issuer()
+            )),
+        },
+        Err(error) => Finding::failure(format!("{error:#}")),
+    }
+}
+
+/// Checks that the collector of traces responds to an export of no spans.
+pub(super) async fn traces(settings: &Settings) -> Finding {
+    let Some(endpoint) = &settings.otlp_endpoint else {
+        return Finding::ok("otlp-endpoint is not set");
+    };
+    let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
+    let request = Request::post(&url).header("content-type", "application/x-protobuf").body("");
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => return Finding::failure(format!("{url}: {error}")),
+    };
+    let remedy = "check otlp-endpoint, and that the collector accepts OTLP over HTTP";
+    match HttpClient::new().send(request).await.map(|response| response.status()) {
+        // The export itself may have a header for authentication.
+        Ok(status) if status.is_success() || matches!(status.as_u16(), 401 | 403) => {
+            Finding::ok(format!("{url} responds"))
+        }
+        Ok(status) => {
+            Finding::failure(format!("{url} responds with status {}: {remedy}", status.as_u16()))
+        }
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            Finding::failure(format!("{url}: {error:#}: {remedy}"))
+        }
     }
 }
 

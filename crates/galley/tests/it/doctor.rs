@@ -173,6 +173,12 @@ async fn a_bucket_that_does_not_respond_is_a_failure() {
     };
     let sound = format!("s3://{}?endpoint={}&region=x", BucketServer::BUCKET, bucket.endpoint);
     assert_finding(&mut with(&sound), "asset store", "ok", "s3://");
+    assert_eq!(fs::read_dir(bucket.objects()).unwrap().count(), 0);
+    // A folder in place of the object that is tried, so that the write fails.
+    let tried = bucket.objects().join("galley-doctor");
+    fs::create_dir_all(tried.join("folder")).unwrap();
+    assert_finding(&mut with(&sound), "asset store", "failure", "permissions of the bucket");
+    fs::remove_dir_all(tried).unwrap();
     let folder = store.directory().join("unmounted");
     assert_finding(
         &mut with(folder.to_str().unwrap()),
@@ -183,6 +189,42 @@ async fn a_bucket_that_does_not_respond_is_a_failure() {
     assert!(!folder.exists());
     let nowhere = format!("s3://bucket?endpoint=http://127.0.0.1:{}&region=x", free_port());
     assert_finding(&mut with(&nowhere), "asset store", "failure", "check asset-store-url");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_and_an_identity_provider_must_respond() {
+    let store = TestStore::sqlite();
+    assert_finding(&mut galley(&store), "traces", "ok", "not set");
+    assert_finding(&mut galley(&store), "identity provider", "ok", "none");
+    let with = |name: &str, url: &str| {
+        let mut command = galley(&store);
+        command.env(name, url).env("GALLEY_OPENID_CONNECT_CLIENT_ID", "galley");
+        command
+    };
+    let origin = |url: &str| url::Url::parse(url).unwrap().origin().ascii_serialization();
+    let service = Receiver::start(Behaviour::Status(200)).await;
+    let (sound, nowhere) = (origin(&service.url), format!("http://127.0.0.1:{}", free_port()));
+    let collector = "GALLEY_OTLP_ENDPOINT";
+    let mut exports = galley(&store);
+    assert_finding(exports.env(collector, &sound), "traces", "ok", "/v1/traces responds");
+    let received = service.received().remove(0);
+    assert!(received.request_line.starts_with("POST /v1/traces "), "{received:?}");
+    assert_finding(exports.env(collector, &nowhere), "traces", "failure", "check otlp-endpoint");
+    service.set_behaviour(Behaviour::Status(404));
+    assert_finding(exports.env(collector, &sound), "traces", "failure", "status 404");
+    let issuer = "GALLEY_OPENID_CONNECT_ISSUER";
+    for url in [&nowhere, &sound] {
+        let check = "identity provider";
+        assert_finding(&mut with(issuer, url), check, "failure", "check openid-connect-issuer");
+    }
+    let metadata = serde_json::json!({
+        "issuer": sound, "authorization_endpoint": format!("{sound}/authorize"),
+        "token_endpoint": format!("{sound}/token"), "jwks_uri": format!("{sound}/keys"),
+        "response_types_supported": ["code"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"], "keys": [],
+    });
+    service.set_behaviour(Behaviour::Body(metadata.to_string().into_bytes()));
+    assert_finding(&mut with(issuer, &sound), "identity provider", "ok", "responds");
 }
 
 #[test]
