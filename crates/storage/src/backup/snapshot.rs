@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use crate::engine::{
     Error, Failure, Result, Tx,
     database::{Database, Engine},
+    poll_once::finish_at_once,
     postgres::TransactionConnection,
-    sqlite::{finish_at_once, open_reader},
+    sqlite::open_reader,
 };
 
 /// A snapshot of a store. Later writes don't affect it, however long it is read.

@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use super::tables;
 use crate::engine::{
     Cause, DatabaseUrl, Error, Failure, Options, Result, Tx, WriteTx, migrate,
+    poll_once::finish_at_once,
     postgres::{Postgres, TransactionConnection},
-    sqlite::{ServerLock, StagedFile, finish_at_once, open_reader},
+    sqlite::{ServerLock, StagedFile, open_reader},
 };
 
 /// A staged store. If it is dropped before [`StagedStore::finish`], everything in it is discarded.

@@ -12,20 +12,21 @@ use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
 use crate::engine::change_tracking::{DataVersion, LastModified};
-use crate::engine::error::{self, Error, Failure, Result};
+use crate::engine::erased::{erase_read, erase_write};
+use crate::engine::error::{Error, Failure, Result};
 use crate::engine::full_text::FullTextEngine;
 use crate::engine::group_commit::{GroupedResult, run_alone, run_in_group};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
+use crate::engine::poll_once::finish_at_once;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
 use crate::engine::postgres::write_groups::WriteKey;
-use crate::engine::postgres::{Postgres, WriteKind};
+use crate::engine::postgres::{Postgres, WriteKind, WriteSession};
 use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::trace;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::WritePressure;
-use crate::tables::event_append::insert_appended;
 use crate::tables::ordering::note_if_long;
 
 /// An open database. Clones share it.
@@ -65,6 +66,53 @@ const SMALL_SHARE_PAUSE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The limit of attempts of a write that conflicts with concurrent writes.
 const ATTEMPT_LIMIT: u32 = 50;
+
+/// Returns true if a read exceeded its time limit.
+fn has_timed_out<T, E: Failure>(result: &Result<T, E>) -> bool {
+    let error = result.as_ref().err().and_then(Failure::storage_error);
+    matches!(error, Some(Error::TimedOut))
+}
+
+/// Returns the error of a read without a response.
+fn timed_out(name: &'static str) -> Error {
+    tracing::debug!(operation = name, "a read timed out");
+    ResponseTimeout::error()
+}
+
+/// The attempts of a write on PostgreSQL.
+struct WriteAttempts {
+    name: &'static str,
+    kind: WriteKind,
+    started: Instant,
+    count: u32,
+}
+
+impl WriteAttempts {
+    fn new(name: &'static str, kind: WriteKind) -> Self {
+        Self { name, kind, started: Instant::now(), count: 0 }
+    }
+
+    /// Begins the transaction of the next attempt.
+    async fn begin(&mut self, postgres: &Postgres) -> Result<WriteSession> {
+        self.count += 1;
+        let kind = if self.count == 1 { self.kind } else { WriteKind::Admitted };
+        postgres.writer(kind).await
+    }
+
+    /// Waits before the next attempt. Returns false if there were too many.
+    async fn back_off(&self, postgres: &Postgres) -> bool {
+        if self.count == ATTEMPT_LIMIT || self.started.elapsed() > postgres.write_timeout {
+            return false;
+        }
+        tracing::debug!(
+            operation = self.name,
+            attempts = self.count,
+            "a conflict with a concurrent write: the transaction is retried"
+        );
+        tokio::time::sleep(postgres.retry_backoff(self.count)).await;
+        true
+    }
+}
 
 impl Database {
     /// Opens the database, creates it if it doesn't exist, and brings its schema up to date.
@@ -126,26 +174,26 @@ impl Database {
         let operation = Box::new(operation);
         async move {
             match &*self.engine {
-                Engine::Sqlite(sqlite) => match sqlite.readers.run_inline(name, &operation) {
-                    Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
-                        Readers::run_on_thread(&sqlite.readers, name, operation).await
+                Engine::Sqlite(sqlite) => {
+                    let mut result = None;
+                    let mut read = |tx: &Tx<'_>| {
+                        result = Some(finish_at_once(name, operation(tx)));
+                    };
+                    sqlite.readers.run_inline(&mut read)?;
+                    match result {
+                        Some(result) if !has_timed_out(&result) => result,
+                        _ => Self::read_on_thread(sqlite, name, operation).await,
                     }
-                    result => result,
-                },
+                }
                 Engine::Postgres(postgres) => {
                     let session = postgres.reader().await?;
-                    let tx = session.tx();
-                    let read = timeout(READ_TIMEOUT, Box::pin(operation(&tx))).await;
-                    let result = read.unwrap_or_else(|_| {
-                        tracing::debug!(operation = name, "a read timed out");
-                        Err(ResponseTimeout::error().into())
-                    });
-                    if tx.has_unread_rows() || error::is_unavailable(&result) {
-                        // The server may still be sending the rest of a result, or a response.
-                        session.discard();
-                    } else {
-                        session.release();
-                    }
+                    let (result, has_unread_rows) = {
+                        let tx = session.tx();
+                        let read = timeout(READ_TIMEOUT, Box::pin(operation(&tx))).await;
+                        (read.unwrap_or_else(|_| Err(timed_out(name).into())), tx.has_unread_rows())
+                    };
+                    let error = result.as_ref().err().and_then(Failure::storage_error);
+                    session.end(has_unread_rows, error);
                     result
                 }
             }
@@ -231,12 +279,27 @@ impl Database {
         async move {
             match &*self.engine {
                 Engine::Sqlite(sqlite) => {
-                    let read = Readers::run_on_thread(&sqlite.readers, name, operation);
+                    let read = Self::read_on_thread(sqlite, name, operation);
                     read.instrument(self.span(name)).await
                 }
                 Engine::Postgres(_) => self.read(name, operation).await,
             }
         }
+    }
+
+    async fn read_on_thread<T, E, F>(
+        sqlite: &Sqlite,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let (read, result) = erase_read(name, operation);
+        Readers::run_on_thread(&sqlite.readers, read).await?;
+        result.take()
     }
 
     /// Runs `operation` in a write transaction. When this returns `Ok`, its changes are durable.
@@ -393,21 +456,16 @@ impl Database {
     {
         let postgres = match &*self.engine {
             Engine::Sqlite(sqlite) => {
+                let (write, result) = erase_write(name, operation);
                 let log = sqlite.log.clone();
-                let operation = async move |tx: &WriteTx<'_>| {
-                    let value = operation(tx).await?;
-                    insert_appended(tx).await?;
-                    Ok(value)
-                };
-                return sqlite.writer.write(name, operation, pressure.cloned(), log).await;
+                let ended = sqlite.writer.write(name, write, pressure.cloned(), log).await;
+                return result.take_after(ended);
             }
             Engine::Postgres(postgres) => postgres,
         };
-        let started = Instant::now();
-        let mut attempts = 1;
+        let mut attempts = WriteAttempts::new(name, kind);
         loop {
-            let kind = if attempts == 1 { kind } else { WriteKind::Admitted };
-            let session = postgres.writer(kind).await?;
+            let session = attempts.begin(postgres).await?;
             let slice = pressure.map(WritePressure::concurrent_slice);
             let error = match run_alone(session, slice.as_ref(), &operation).await {
                 Ok((value, must_notify)) => {
@@ -418,17 +476,10 @@ impl Database {
                 }
                 Err(error) => error,
             };
-            let again = error.storage_error().is_some_and(Error::is_retryable);
-            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_timeout {
+            let is_retryable = error.storage_error().is_some_and(Error::is_retryable);
+            if !(is_retryable && attempts.back_off(postgres).await) {
                 return Err(error);
             }
-            tracing::debug!(
-                operation = name,
-                attempts,
-                "a conflict with a concurrent write: the transaction is retried"
-            );
-            tokio::time::sleep(postgres.retry_backoff(attempts)).await;
-            attempts += 1;
         }
     }
 

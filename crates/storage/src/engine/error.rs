@@ -101,12 +101,6 @@ pub trait Failure: From<Error> + Send + 'static {
     fn storage_error(&self) -> Option<&Error>;
 }
 
-/// Returns true if the engine did not respond. The connection can't be used any more then.
-pub(crate) fn is_unavailable<T, E: Failure>(result: &Result<T, E>) -> bool {
-    let error = result.as_ref().err().and_then(Failure::storage_error);
-    error.is_some_and(|error| matches!(error, Error::Unavailable(_)))
-}
-
 impl Failure for Error {
     fn storage_error(&self) -> Option<&Error> {
         Some(self)
@@ -117,6 +111,11 @@ impl Error {
     /// Creates the error for data that this program didn't write.
     pub fn corrupt(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Corrupt(Cause::new(cause))
+    }
+
+    /// Returns true if the engine did not respond. The connection can't be used any more then.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
     }
 
     /// Returns true if a retry of the closure may succeed, as after a conflict of two writers.

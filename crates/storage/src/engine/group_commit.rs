@@ -11,7 +11,9 @@ use tokio::sync::watch;
 
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::group_state::GroupState;
-use crate::engine::postgres::write_groups::{GroupEnd, GroupTransaction, RunningGroup, WriteKey};
+use crate::engine::postgres::write_groups::{
+    GroupEnd, GroupTransaction, RunningGroup, RunningWrite, WriteKey,
+};
 use crate::engine::postgres::{Postgres, WriteKind, WriteSession};
 use crate::engine::transaction::WriteTx;
 use crate::engine::write_pressure::TimeSlice;
@@ -36,19 +38,16 @@ where
     E: Failure,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
 {
-    let (member, must_lead) = postgres.groups.join(keys);
-    if must_lead {
-        let guard = AbandonGuard(Some(Arc::clone(postgres)));
-        tokio::spawn(run_groups(guard, Arc::clone(postgres), commit_signal.clone()));
-    }
-    let Some(started) = postgres.group_admission.wait(member.started()).await else {
-        return GroupedResult::Done(Err(Error::Overloaded.into()));
+    let write = match join_group(postgres, commit_signal, keys).await {
+        Ok(Some(write)) => write,
+        Ok(None) => return GroupedResult::MustRunAlone,
+        Err(error) => return GroupedResult::Done(Err(error.into())),
     };
-    let Some(write) = started else { return GroupedResult::MustRunAlone };
-    let tx = write.tx();
-    let result = Box::pin(operation(&tx)).await;
-    let has_failed = tx.has_failed();
-    let changes = tx.into_changes();
+    let (result, has_failed, changes) = {
+        let tx = write.tx();
+        let result = Box::pin(operation(&tx)).await;
+        (result, tx.has_failed(), tx.into_changes())
+    };
     match result {
         Ok(value) if !has_failed => match write.finish(changes).await {
             GroupEnd::Committed => GroupedResult::Done(Ok(value)),
@@ -65,6 +64,20 @@ where
         // The group is rolled back when `write` is dropped.
         _ => GroupedResult::MustRunAlone,
     }
+}
+
+/// Waits until a group runs that has this write. Returns `None` if the write must run alone.
+async fn join_group(
+    postgres: &Arc<Postgres>,
+    commit_signal: &watch::Sender<u64>,
+    keys: &[WriteKey],
+) -> Result<Option<RunningWrite>> {
+    let (member, must_lead) = postgres.groups.join(keys);
+    if must_lead {
+        let guard = AbandonGuard(Some(Arc::clone(postgres)));
+        tokio::spawn(run_groups(guard, Arc::clone(postgres), commit_signal.clone()));
+    }
+    postgres.group_admission.wait(member.started()).await.ok_or(Error::Overloaded)
 }
 
 /// Runs the groups until none waits.
@@ -145,17 +158,31 @@ where
     E: Failure,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
 {
-    let result = {
+    let (result, completed, must_notify) = {
         let tx = WriteTx::new(session.tx(), slice);
-        match Box::pin(operation(&tx)).await {
-            Ok(_) if tx.has_failed() => {
-                Err(Error::corrupt("a failed statement was ignored").into())
-            }
-            Ok(value) => complete(&tx).await.map(|()| (value, tx.must_notify())).map_err(E::from),
-            Err(error) => Err(error),
-        }
+        let result = Box::pin(operation(&tx)).await;
+        let completed = if result.is_ok() { complete_alone(&tx).await } else { Ok(()) };
+        (result, completed, tx.must_notify())
     };
-    session.finish(result).await
+    match result {
+        Ok(value) => {
+            session.finish(completed).await?;
+            Ok((value, must_notify))
+        }
+        Err(error) => {
+            let cause = error.storage_error().cloned();
+            session.roll_back(cause.as_ref()).await;
+            Err(error)
+        }
+    }
+}
+
+/// Completes the transaction of one write.
+async fn complete_alone(tx: &WriteTx<'_>) -> Result<()> {
+    if tx.has_failed() {
+        return Err(Error::corrupt("a failed statement was ignored"));
+    }
+    complete(tx).await
 }
 
 /// Completes a transaction before its commit.

@@ -4,7 +4,7 @@
 //! become `$1`. Calls take `&self`, so that reads can be joined. On PostgreSQL, joined reads share
 //! one round trip. On SQLite, each completes at its first poll.
 
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::ClientWrapper;
@@ -30,6 +30,9 @@ use crate::engine::write_pressure::TimeSlice;
 
 /// The limit of rows that one INSERT has.
 const ROWS_PER_INSERT: usize = 16;
+
+/// A function that reads a row, and breaks if no further one is needed.
+type OnRow<'f> = dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>> + Send + 'f;
 
 /// A read transaction.
 #[derive(Debug)]
@@ -102,9 +105,15 @@ impl<'a> Tx<'a> {
         &self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
     ) -> Result<Vec<T>> {
-        Ok(self.query_until(sql, params, read, |_| false).await?.0)
+        let mut items = Vec::new();
+        let mut on_row = |row: &Row<'_>| {
+            items.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        };
+        self.for_each_row(sql, params, &mut on_row).await?;
+        Ok(items)
     }
 
     /// Like [`Tx::query`], but stops after the first value for which `is_enough` is true. Also
@@ -116,43 +125,58 @@ impl<'a> Tx<'a> {
         mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
         mut is_enough: impl FnMut(&T) -> bool + Send,
     ) -> Result<(Vec<T>, bool)> {
+        let mut items = Vec::new();
+        let mut on_row = |row: &Row<'_>| {
+            let item = read(row)?;
+            let enough = is_enough(&item);
+            items.push(item);
+            Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        let has_more = self.for_each_row(sql, params, &mut on_row).await?;
+        Ok((items, has_more))
+    }
+
+    /// Runs `on_row` on each row of the result until it breaks. Returns true if more rows follow.
+    ///
+    /// The types of the caller are erased, so that this is compiled once.
+    async fn for_each_row(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        on_row: &mut OnRow<'_>,
+    ) -> Result<bool> {
         self.record(sql);
-        let mut enough = false;
+        let mut is_over = false;
         match &self.engine {
             TransactionEngine::Sqlite(connection) => {
                 let connection = connection.lock();
                 let mut statement = connection.prepare_cached(sql)?;
                 bind(&mut statement, params)?;
                 let mut rows = statement.raw_query();
-                let mut items = Vec::new();
                 while let Some(row) = rows.next()? {
-                    if enough {
-                        return Ok((items, true));
+                    if is_over {
+                        return Ok(true);
                     }
-                    let item = read(&Row::sqlite(row))?;
-                    enough = is_enough(&item);
-                    items.push(item);
+                    is_over = on_row(&Row::sqlite(row))?.is_break();
                 }
-                Ok((items, false))
+                Ok(false)
             }
             TransactionEngine::Postgres(client) => {
                 let response = async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     let rows = client.query_raw(&statement, as_postgres(params)).await?;
                     pin_mut!(rows);
-                    let mut items = Vec::new();
                     while let Some(row) = rows.try_next().await? {
-                        if enough {
+                        if is_over {
                             self.has_rest.store(true, Ordering::Relaxed);
-                            return Ok((items, true));
+                            return Ok(true);
                         }
-                        let item = read(&Row::postgres(&row));
-                        let item =
-                            item.inspect_err(|_| self.has_rest.store(true, Ordering::Relaxed))?;
-                        enough = is_enough(&item);
-                        items.push(item);
+                        let step = on_row(&Row::postgres(&row));
+                        let step =
+                            step.inspect_err(|_| self.has_rest.store(true, Ordering::Relaxed))?;
+                        is_over = step.is_break();
                     }
-                    Ok((items, false))
+                    Ok(false)
                 };
                 self.response(response).await
             }
@@ -164,9 +188,17 @@ impl<'a> Tx<'a> {
         &self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
     ) -> Result<Option<T>> {
-        Ok(self.query(sql, params, read).await?.into_iter().next())
+        let mut first = None;
+        let mut on_row = |row: &Row<'_>| {
+            if first.is_none() {
+                first = Some(read(row)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        self.for_each_row(sql, params, &mut on_row).await?;
+        Ok(first)
     }
 
     /// Runs `read` on the first row of a statement that always returns one.

@@ -89,25 +89,44 @@ impl Replica {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
     {
-        if !self.may_be_read() {
-            return None;
-        }
-        self.heartbeat_writer.keep_running();
-        let session = match connect::get(&self.pool, RESPONSE_TIMEOUT).await {
-            Ok(client) => ReadSession::new(PooledConnection::new(client), self.log.clone()),
-            Err(error) => {
-                self.back_off(&error);
-                return None;
-            }
+        let session = self.session().await?;
+        let (read, has_unread_rows) = {
+            let tx = session.tx();
+            (self.read_with_heartbeat(&tx, operation).await, tx.has_unread_rows())
         };
-        let tx = session.tx();
-        let read = self.read_with_heartbeat(&tx, operation).await;
         let Some((shown, value)) = read else {
             session.discard();
             self.back_off(&Error::TimedOut);
             return None;
         };
-        if tx.has_unread_rows() || shown.is_err() {
+        let age = self.end(session, has_unread_rows, shown)?;
+        // A failed read is repeated at the primary, which may have rows that the standby lacks.
+        (age <= max_staleness).then_some((value.ok()?, age))
+    }
+
+    /// Returns a connection, unless the standby is not used now.
+    async fn session(&self) -> Option<ReadSession<PooledConnection>> {
+        if !self.may_be_read() {
+            return None;
+        }
+        self.heartbeat_writer.keep_running();
+        match connect::get(&self.pool, RESPONSE_TIMEOUT).await {
+            Ok(client) => Some(ReadSession::new(PooledConnection::new(client), self.log.clone())),
+            Err(error) => {
+                self.back_off(&error);
+                None
+            }
+        }
+    }
+
+    /// Ends a read that was shown this heartbeat. Returns an upper bound of its staleness.
+    fn end(
+        &self,
+        session: ReadSession<PooledConnection>,
+        has_unread_rows: bool,
+        shown: Result<Option<i64>>,
+    ) -> Option<Duration> {
+        if has_unread_rows || shown.is_err() {
             session.discard();
         } else {
             session.release();
@@ -115,10 +134,7 @@ impl Replica {
         match shown {
             Ok(Some(shown)) => {
                 self.note_success();
-                // A failed read is repeated at the primary, which may have rows that the standby
-                // lacks.
-                let (value, age) = (value.ok()?, self.heartbeat_writer.age(shown)?);
-                (age <= max_staleness).then_some((value, age))
+                self.heartbeat_writer.age(shown)
             }
             Ok(None) => {
                 if self.heartbeat_writer.is_established() {

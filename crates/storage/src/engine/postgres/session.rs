@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::timeouts::within_timeout;
-use crate::engine::error::{self, Failure, Result};
+use crate::engine::error::{Error, Result};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 
@@ -49,6 +49,16 @@ impl ReadSession<PooledConnection> {
     /// Closes the connection, which must not be reused.
     pub(crate) fn discard(mut self) {
         drop(self.client.0.take().map(Object::take));
+    }
+
+    /// Releases the connection after a read, or closes it: the server may still be sending the rest
+    /// of a result, or a response.
+    pub(crate) fn end(self, has_unread_rows: bool, error: Option<&Error>) {
+        if has_unread_rows || error.is_some_and(Error::is_unavailable) {
+            self.discard();
+        } else {
+            self.release();
+        }
     }
 }
 
@@ -169,20 +179,28 @@ impl WriteSession {
     }
 
     /// Commits on success, and rolls back on failure.
-    pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
-        if error::is_unavailable(&result) {
-            // A server that doesn't respond receives no rollback; it rolls back when the connection
-            // ends.
-            return result;
-        }
-        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = within_timeout(async { Ok(self.client.batch_execute(end).await?) });
-        match ended.await {
-            Ok(()) => {
-                self.client.release();
-                result
+    pub(crate) async fn finish(self, result: Result<()>) -> Result<()> {
+        match result {
+            Ok(()) => self.end("COMMIT").await,
+            Err(error) => {
+                self.roll_back(Some(&error)).await;
+                Err(error)
             }
-            Err(error) => Err(result.err().unwrap_or_else(|| error.into())),
         }
+    }
+
+    /// Rolls back because of a failure, with the store's error if that is the cause.
+    pub(crate) async fn roll_back(self, cause: Option<&Error>) {
+        // A server that doesn't respond receives no rollback; it rolls back when the connection
+        // ends, as after a rollback that fails.
+        if !cause.is_some_and(Error::is_unavailable) {
+            drop(self.end("ROLLBACK").await);
+        }
+    }
+
+    async fn end(self, statement: &str) -> Result<()> {
+        within_timeout(async { Ok(self.client.batch_execute(statement).await?) }).await?;
+        self.client.release();
+        Ok(())
     }
 }

@@ -11,7 +11,6 @@ pub(crate) mod file;
 mod files;
 mod limits;
 mod lock;
-mod poll_once;
 mod readers;
 mod writer;
 
@@ -31,7 +30,6 @@ pub use file::StagedFile;
 pub(crate) use file::{back_up, check};
 use files::FileWatch;
 pub(crate) use lock::ServerLock;
-pub(crate) use poll_once::finish_at_once;
 pub(crate) use readers::Readers;
 use writer::WriterThread;
 

@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::connection;
 use super::files::FileWatch;
-use super::{connection, poll_once};
-use crate::engine::error::{Error, Failure, Result};
+use crate::engine::erased::ErasedRead;
+use crate::engine::error::{Error, Result};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 
@@ -59,55 +60,37 @@ impl Readers {
         Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, admission, log }
     }
 
-    /// Runs `operation` in one snapshot on this thread, within the time limit of an inline read.
-    pub(crate) fn run_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
-    where
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
-    {
-        self.run_unless(name, INLINE_READ_TIMEOUT, operation, &Cancellation::default())
+    /// Runs `read` in one snapshot on this thread, within the time limit of an inline read.
+    pub(crate) fn run_inline(&self, read: &mut ErasedRead<'_>) -> Result<()> {
+        self.run_unless(INLINE_READ_TIMEOUT, read, &Cancellation::default())
     }
 
-    fn run_unless<T, E, F>(
+    fn run_unless(
         &self,
-        name: &'static str,
         time_max: Duration,
-        operation: &F,
+        read: &mut ErasedRead<'_>,
         cancellation: &Cancellation,
-    ) -> Result<T, E>
-    where
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
-    {
+    ) -> Result<()> {
         let mut reader = self.take()?;
         reader.deadline.set(time_max);
         cancellation.watch(&reader.deadline);
         begin(&reader.connection)?;
-        let result = {
-            let tx = Tx::sqlite(&mut reader.connection, self.log.as_deref());
-            poll_once::finish_at_once(name, operation(&tx))
-        };
+        read(&Tx::sqlite(&mut reader.connection, self.log.as_deref()));
         cancellation.release();
         reader.deadline.clear();
         // A connection that can't end its snapshot is closed.
         if end(&reader.connection).is_ok() {
             self.idle.lock().push(reader);
         }
-        result
+        Ok(())
     }
 
-    /// Runs `operation` on a blocking thread; the number of concurrent runs is limited. A run is
+    /// Runs `read` on a blocking thread; the number of concurrent runs is limited. A run is
     /// interrupted when the caller is dropped, and keeps its permit until it ends.
-    pub(crate) async fn run_on_thread<T, E, F>(
+    pub(crate) async fn run_on_thread(
         readers: &Arc<Self>,
-        name: &'static str,
-        operation: F,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    {
+        mut read: Box<ErasedRead<'static>>,
+    ) -> Result<()> {
         let admitted = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
         let permit = admitted.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
@@ -115,9 +98,9 @@ impl Readers {
         let _on_drop = CancelOnDrop(Arc::clone(&cancellation));
         let run = move || {
             let _permit = permit;
-            readers.run_unless(name, THREAD_READ_TIMEOUT, &operation, &cancellation)
+            readers.run_unless(THREAD_READ_TIMEOUT, &mut *read, &cancellation)
         };
-        tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+        tokio::task::spawn_blocking(run).await.unwrap_or(Err(Error::Panicked))
     }
 
     /// Closes the idle connections.

@@ -18,15 +18,18 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::checkpoint::{CheckpointSignal, Gate};
 use super::commit_counter::CommitCounter;
+use super::connection;
 use super::files::FileWatch;
 use super::limits::NICENESS;
-use super::{connection, poll_once};
 use crate::engine::change_tracking::{ChangeScope, DataVersion};
-use crate::engine::error::{Error, Failure, Result};
+use crate::engine::erased::{ErasedWrite, OperationFailure};
+use crate::engine::error::{Error, Result};
 use crate::engine::options::Options;
+use crate::engine::poll_once::finish_at_once;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::write_pressure::{TimeSlice, WritePressure};
+use crate::engine::write_pressure::WritePressure;
+use crate::tables::event_append::insert_appended;
 
 /// The capacity of the queue.
 const QUEUE_CAPACITY: usize = 1_024;
@@ -52,40 +55,24 @@ pub(crate) struct WriterThread {
 }
 
 struct QueuedWrite {
-    job: Box<dyn Job>,
+    name: &'static str,
+    operation: Box<ErasedWrite>,
+    state: WriteState,
+    must_notify: bool,
+    scope: ChangeScope,
+    reply: oneshot::Sender<Result<(), OperationFailure>>,
+    log: Option<Arc<StatementLog>>,
     deadline: Instant,
     /// The write pressure to which a background write yields; `None` for a foreground write.
     pressure: Option<Arc<WritePressure>>,
 }
 
-/// One write, whose result and error types are erased.
-trait Job: Send {
-    /// Runs the closure and stores its outcome. Returns an error if its changes must be undone,
-    /// with the storage error if that is the cause.
-    fn run(
-        &mut self,
-        connection: &mut Connection,
-        slice: Option<&TimeSlice>,
-    ) -> Result<(), Option<Error>>;
-
-    /// Returns true if subscribers must be notified of the changes.
-    fn must_notify(&self) -> bool;
-
-    /// Takes the scope of the changes.
-    fn take_change_scope(&mut self) -> ChangeScope;
-
-    /// Sends the outcome, or `failure` if there is one.
-    fn send_outcome(self: Box<Self>, failure: Option<&Error>);
-}
-
-struct WriteJob<T, E, F> {
-    name: &'static str,
-    operation: F,
-    outcome: Option<Result<T, E>>,
-    must_notify: bool,
-    scope: ChangeScope,
-    reply: oneshot::Sender<Result<T, E>>,
-    log: Option<Arc<StatementLog>>,
+/// The state of a queued write.
+#[derive(Debug)]
+enum WriteState {
+    Waiting,
+    /// It has run, for the last time if it succeeded.
+    Ran(Result<(), OperationFailure>),
 }
 
 impl WriterThread {
@@ -137,36 +124,39 @@ impl WriterThread {
     }
 
     /// Queues a write, and waits for the commit of its group.
-    pub(crate) async fn write<T, E, F>(
+    pub(crate) async fn write(
         &self,
         name: &'static str,
-        operation: F,
+        operation: Box<ErasedWrite>,
         pressure: Option<Arc<WritePressure>>,
         log: Option<Arc<StatementLog>>,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Failure,
-        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<(), OperationFailure> {
+        let overloaded = || OperationFailure::Failed(Error::Overloaded);
         let (reply, response) = oneshot::channel();
-        let (must_notify, scope) = (false, ChangeScope::default());
-        let job =
-            Box::new(WriteJob { name, operation, outcome: None, must_notify, scope, reply, log });
-        let waiting = QueuedWrite { job, deadline: Instant::now() + self.wait_max, pressure };
+        let waiting = QueuedWrite {
+            name,
+            operation,
+            state: WriteState::Waiting,
+            must_notify: false,
+            scope: ChangeScope::default(),
+            reply,
+            log,
+            deadline: Instant::now() + self.wait_max,
+            pressure,
+        };
         let queue = self.queue.lock().clone();
-        let queue = queue.ok_or(Error::Overloaded)?;
+        let queue = queue.ok_or_else(overloaded)?;
         // Admission control rejects no background write; these wait for a place in the queue.
         let is_background = waiting.pressure.is_some();
         if !is_background && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
-            return Err(Error::Overloaded.into());
+            return Err(overloaded());
         }
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
         if !matches!(sent, Ok(Ok(()))) {
-            return Err(Error::Overloaded.into());
+            return Err(overloaded());
         }
         drop(queue);
-        response.await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+        response.await.unwrap_or(Err(OperationFailure::Failed(Error::Panicked)))
     }
 
     /// Completes the queued writes, and stops the thread.
@@ -180,52 +170,41 @@ impl WriterThread {
     }
 }
 
-impl<T, E, F> Job for WriteJob<T, E, F>
-where
-    T: Send,
-    E: Failure,
-    F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send,
-{
-    fn run(
-        &mut self,
-        connection: &mut Connection,
-        slice: Option<&TimeSlice>,
-    ) -> Result<(), Option<Error>> {
+impl QueuedWrite {
+    /// Runs the operation. Returns an error if its changes must be undone, with the store's error
+    /// if that is the cause.
+    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
+        let slice = self.pressure.as_ref().map(WritePressure::slice);
+        let (name, operation, log) = (self.name, &mut self.operation, self.log.as_deref());
         let run = || {
-            let tx = Tx::sqlite(connection, self.log.as_deref());
-            let tx = WriteTx::new(tx, slice);
-            let outcome = poll_once::finish_at_once(self.name, (self.operation)(&tx));
-            (outcome, tx.must_notify(), tx.change_scope())
+            let tx = WriteTx::new(Tx::sqlite(connection, log), slice.as_ref());
+            let result = operation(&tx).and_then(|()| {
+                let inserted = finish_at_once(name, insert_appended(&tx));
+                inserted.map_err(OperationFailure::Failed)
+            });
+            (result, tx.must_notify(), tx.change_scope())
         };
         // After a panic, the changes are rolled back, so that no broken state is visible.
-        let (outcome, must_notify, scope) =
+        let (result, must_notify, scope) =
             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-                tracing::error!(operation = self.name, "a write panicked and was rolled back");
-                (Err(Error::Panicked.into()), false, ChangeScope::default())
+                tracing::error!(operation = name, "a write panicked and was rolled back");
+                let panicked = OperationFailure::Failed(Error::Panicked);
+                (Err(panicked), false, ChangeScope::default())
             });
-        if outcome.is_ok() {
+        if result.is_ok() {
             (self.must_notify, self.scope) = (must_notify, scope);
         }
-        let result = match &outcome {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.storage_error().cloned()),
-        };
-        self.outcome = Some(outcome);
-        result
+        let ended = result.clone().map_err(OperationFailure::into_storage_error);
+        self.state = WriteState::Ran(result);
+        ended
     }
 
-    fn must_notify(&self) -> bool {
-        self.must_notify
-    }
-
-    fn take_change_scope(&mut self) -> ChangeScope {
-        std::mem::take(&mut self.scope)
-    }
-
-    fn send_outcome(self: Box<Self>, failure: Option<&Error>) {
-        let outcome = match failure {
-            Some(error) => Err(error.clone().into()),
-            None => self.outcome.unwrap_or_else(|| Err(Error::Overloaded.into())),
+    /// Sends the outcome, or `failure` if there is one.
+    fn send_outcome(self, failure: Option<&Error>) {
+        let outcome = match (failure, self.state) {
+            (Some(error), _) => Err(OperationFailure::Failed(error.clone())),
+            (None, WriteState::Ran(result)) => result,
+            (None, WriteState::Waiting) => Err(OperationFailure::Failed(Error::Overloaded)),
         };
         // The caller may have been dropped; its write is committed regardless.
         drop(self.reply.send(outcome));
@@ -251,7 +230,7 @@ struct GroupOutcomes {
 impl Drop for GroupOutcomes {
     fn drop(&mut self) {
         for waiting in std::mem::take(&mut self.group) {
-            waiting.job.send_outcome(self.failure.as_ref());
+            waiting.send_outcome(self.failure.as_ref());
         }
     }
 }
@@ -300,7 +279,7 @@ impl WriterLoop {
         let mut has_savepoints = false;
         while let Some(waiting) = next.take() {
             if Instant::now() > waiting.deadline {
-                waiting.job.send_outcome(Some(&Error::Overloaded));
+                waiting.send_outcome(Some(&Error::Overloaded));
             } else {
                 done.push(waiting);
                 let mut ended = self.run_last(&mut done, has_savepoints);
@@ -323,7 +302,7 @@ impl WriterLoop {
         }
         let mut scope = ChangeScope::default();
         for waiting in &mut done {
-            scope.add(waiting.job.take_change_scope());
+            scope.add(std::mem::take(&mut waiting.scope));
         }
         let commit = || execute(&self.connection, "COMMIT");
         let mut failure = self.commits.commit(&self.connection, before, &scope, commit).err();
@@ -334,7 +313,7 @@ impl WriterLoop {
             failure = Some(error);
         } else {
             self.checkpoint.committed();
-            if done.iter().any(|waiting| waiting.job.must_notify()) {
+            if done.iter().any(|waiting| waiting.must_notify) {
                 self.commit_signal.send_modify(|count| *count += 1);
             }
         }
@@ -379,8 +358,7 @@ impl WriterLoop {
         if has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
         }
-        let slice = waiting.pressure.as_ref().map(WritePressure::slice);
-        let result = waiting.job.run(&mut self.connection, slice.as_ref());
+        let result = waiting.run(&mut self.connection);
         if self.connection.is_autocommit() {
             // SQLite rolled back the transaction itself; further statements would each be committed
             // alone.
