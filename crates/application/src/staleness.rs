@@ -59,12 +59,12 @@ impl StalenessBound {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let operation = Box::new(operation);
+        let allowed = self.allowed();
+        let max_age = allowed.map(|allowed| Duration::from_secs(allowed.max_age));
+        let read = database.read_stale(name, max_age, operation);
         async move {
-            let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
-            let age_max = Duration::from_secs(allowed.max_age);
-            let (value, age) = database.read_stale(name, age_max, operation).await?;
-            if let Some(age) = age {
+            let (value, age) = read.await?;
+            if let (Some(allowed), Some(age)) = (allowed, age) {
                 let _ = allowed.age.set(age);
             }
             Ok(value)

@@ -228,14 +228,14 @@ impl Database {
     }
 
     /// Like [`Database::read`], but allows stale data: reads from a standby that is at most
-    /// `max_staleness` behind, if there is one. Also returns an upper bound of the data's age, or
-    /// `None` if it was read from the primary.
+    /// `max_staleness` behind, if there is one. `None` allows no stale data. Also returns an upper
+    /// bound of the data's age, or `None` if it was read from the primary.
     ///
     /// An error always comes from the primary.
     pub fn read_stale<T, E, F>(
         &self,
         name: &'static str,
-        max_staleness: Duration,
+        max_staleness: Option<Duration>,
         operation: F,
     ) -> impl Future<Output = Result<(T, Option<Duration>), E>>
     where
@@ -245,7 +245,8 @@ impl Database {
     {
         let operation = Box::new(operation);
         async move {
-            if let Engine::Postgres(postgres) = &*self.engine
+            if let Some(max_staleness) = max_staleness
+                && let Engine::Postgres(postgres) = &*self.engine
                 && let Some(replica) = &postgres.replica
                 && let Some((value, age)) = replica.read(max_staleness, &operation).await
             {
