@@ -205,13 +205,12 @@ async fn a_collector_and_an_identity_provider_must_respond() {
     let service = Receiver::start(Behaviour::Status(200)).await;
     let (sound, nowhere) = (origin(&service.url), format!("http://127.0.0.1:{}", free_port()));
     let collector = "GALLEY_OTLP_ENDPOINT";
-    let mut exports = galley(&store);
-    assert_finding(exports.env(collector, &sound), "traces", "ok", "/v1/traces responds");
+    assert_finding(&mut with(collector, &sound), "traces", "ok", "/v1/traces responds");
     let received = service.received().remove(0);
     assert!(received.request_line.starts_with("POST /v1/traces "), "{received:?}");
-    assert_finding(exports.env(collector, &nowhere), "traces", "failure", "check otlp-endpoint");
+    assert_finding(&mut with(collector, &nowhere), "traces", "failure", "check otlp-endpoint");
     service.set_behaviour(Behaviour::Status(404));
-    assert_finding(exports.env(collector, &sound), "traces", "failure", "status 404");
+    assert_finding(&mut with(collector, &sound), "traces", "failure", "status 404");
     let issuer = "GALLEY_OPENID_CONNECT_ISSUER";
     for url in [&nowhere, &sound] {
         let check = "identity provider";
