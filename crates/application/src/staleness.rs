@@ -59,11 +59,11 @@ impl StalenessBound {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let allowed = self.allowed();
-        let max_age = allowed.map(|allowed| Duration::from_secs(allowed.max_age));
-        let read = database.read_stale(name, max_age, operation);
+        let operation = Box::new(operation);
         async move {
-            let (value, age) = read.await?;
+            let allowed = self.allowed();
+            let max_age = allowed.map(|allowed| Duration::from_secs(allowed.max_age));
+            let (value, age) = database.read_stale(name, max_age, operation).await?;
             if let (Some(allowed), Some(age)) = (allowed, age) {
                 let _ = allowed.age.set(age);
             }
