@@ -57,7 +57,8 @@ pub(crate) struct WriterThread {
 struct QueuedWrite {
     name: &'static str,
     operation: Box<ErasedWrite>,
-    state: WriteState,
+    /// The outcome of the last run; `None` until it has run.
+    outcome: Option<Result<(), OperationFailure>>,
     must_notify: bool,
     scope: ChangeScope,
     reply: oneshot::Sender<Result<(), OperationFailure>>,
@@ -65,14 +66,6 @@ struct QueuedWrite {
     deadline: Instant,
     /// The write pressure to which a background write yields; `None` for a foreground write.
     pressure: Option<Arc<WritePressure>>,
-}
-
-/// The state of a queued write.
-#[derive(Debug)]
-enum WriteState {
-    Waiting,
-    /// It has run, for the last time if it succeeded.
-    Ran(Result<(), OperationFailure>),
 }
 
 impl WriterThread {
@@ -136,7 +129,7 @@ impl WriterThread {
         let waiting = QueuedWrite {
             name,
             operation,
-            state: WriteState::Waiting,
+            outcome: None,
             must_notify: false,
             scope: ChangeScope::default(),
             reply,
@@ -195,16 +188,16 @@ impl QueuedWrite {
             (self.must_notify, self.scope) = (must_notify, scope);
         }
         let ended = result.clone().map_err(OperationFailure::into_storage_error);
-        self.state = WriteState::Ran(result);
+        self.outcome = Some(result);
         ended
     }
 
     /// Sends the outcome, or `failure` if there is one.
     fn send_outcome(self, failure: Option<&Error>) {
-        let outcome = match (failure, self.state) {
-            (Some(error), _) => Err(OperationFailure::Failed(error.clone())),
-            (None, WriteState::Ran(result)) => result,
-            (None, WriteState::Waiting) => Err(OperationFailure::Failed(Error::Overloaded)),
+        let failed = |error| Err(OperationFailure::Failed(error));
+        let outcome = match failure {
+            Some(error) => failed(error.clone()),
+            None => self.outcome.unwrap_or_else(|| failed(Error::Overloaded)),
         };
         // The caller may have been dropped; its write is committed regardless.
         drop(self.reply.send(outcome));
