@@ -347,6 +347,13 @@ impl Settings {
         self.sign_in_over_http == "always"
     }
 
+    /// Returns the URL at which the collector receives traces, by the standard path below an OTLP
+    /// endpoint.
+    pub fn traces_url(&self) -> Option<String> {
+        let endpoint = self.otlp_endpoint.as_ref()?;
+        Some(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+    }
+
     /// Returns the identity provider with which people may sign in, if the service is at
     /// `public_url`.
     pub fn identity_provider(&self, public_url: &str) -> anyhow::Result<Option<Provider>> {

@@ -19,7 +19,7 @@ use crate::metrics_endpoint;
 use crate::span_exporter::SpanExporter;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    let traces = settings.otlp_endpoint.as_deref().map(SpanExporter::new).transpose()?;
+    let traces = settings.traces_url().as_deref().map(SpanExporter::new).transpose()?;
     let (traces, layer) = traces.unzip();
     logging::start(&settings.log, settings.has_access_log(), layer)?;
     // From here on, a stop signal is not lost, and ends the start in an orderly way.

@@ -29,18 +29,15 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between two log lines about failed exports.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The path of traces below an OTLP endpoint.
-const TRACES_PATH: &str = "/v1/traces";
-
 /// An exporter in batches, on a thread of its own.
 pub(crate) struct SpanExporter(SdkTracerProvider);
 
 impl SpanExporter {
-    /// Creates an exporter to the collector at `endpoint`, and the layer that collects the spans.
+    /// Creates an exporter to the collector at `url`, and the layer that collects the spans.
     ///
     /// The standard variables `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
     /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_TRACES_SAMPLER` apply.
-    pub(crate) fn new(endpoint: &str) -> anyhow::Result<(Self, SpanLayer)> {
+    pub(crate) fn new(url: &str) -> anyhow::Result<(Self, SpanLayer)> {
         let client = CollectorClient {
             client: HttpClient::new(),
             runtime: Handle::current(),
@@ -49,7 +46,7 @@ impl SpanExporter {
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)
-            .with_endpoint(format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/')))
+            .with_endpoint(url)
             .build()
             .context("otlp-endpoint")?;
         let mut resource = Resource::builder_empty()

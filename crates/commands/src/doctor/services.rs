@@ -113,10 +113,9 @@ pub(super) async fn identity_provider(settings: &Settings) -> Finding {
 
 /// Checks that the collector of traces responds to an export of no spans.
 pub(super) async fn traces(settings: &Settings) -> Finding {
-    let Some(endpoint) = &settings.otlp_endpoint else {
+    let Some(url) = settings.traces_url() else {
         return Finding::ok("otlp-endpoint is not set");
     };
-    let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
     let request = Request::post(&url).header("content-type", "application/x-protobuf").body("");
     let request = match request {
         Ok(request) => request,
