@@ -51,6 +51,10 @@ fn run_steps(
         }
     }
     let mut tests = test_command(&arguments.cargo_arguments);
+    // Panics name their line. Backtraces of asynchronous tests hide the messages in long logs.
+    if env::var_os("RUST_BACKTRACE").is_none_or(|value| value == "1") {
+        tests.env("RUST_BACKTRACE", "0");
+    }
     let (variables, provision) = provide(arguments, steps)?;
     for (name, value) in variables {
         match value {
