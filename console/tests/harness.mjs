@@ -14,6 +14,9 @@ const links = JSON.parse(process.env.GALLEY_LINKS);
 export const desk = { width: 1280, height: 800 };
 export const phone = { width: 390, height: 780 };
 
+/** The time in ms after which a wait fails. It is long, as machines of CI have other work. */
+const patience = 60_000;
+
 const errors = [];
 
 /** Returns the path of a program, which may be a name in one of the folders of `PATH`. */
@@ -45,7 +48,7 @@ export function watched(page) {
     const isExpected = /Failed to load resource/.test(message.text());
     if (message.type() === "error" && !isExpected) errors.push(`${page.url()}: ${message.text()}`);
   });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(patience);
   return page;
 }
 
@@ -107,9 +110,9 @@ export async function accessibleAtBothWidths(page, name) {
   await page.setViewportSize(desk);
 }
 
-/** Waits until a value is as expected, and fails with the difference after ten seconds. */
+/** Waits until a value is as expected, and fails with the difference after a minute. */
 export async function until(read, expected) {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (const end = Date.now() + patience; Date.now() < end; ) {
     if (JSON.stringify(await read()) === JSON.stringify(expected)) return;
     await new Promise((next) => setTimeout(next, 100));
   }
