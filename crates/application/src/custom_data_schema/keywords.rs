@@ -68,7 +68,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
             Keyword::Format(format) => {
                 self.budget.charge(FORMAT_WORK + FORMAT_WORK_PER_BYTE * bytes)?;
-                let is_valid = format.is_valid(value);
+                let is_valid = format.is_valid(text, self.budget)?;
                 self.require_with(is_valid, || format!("must have the format {}", format.name))
             }
             _ => Ok(true),

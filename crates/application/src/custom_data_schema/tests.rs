@@ -396,3 +396,88 @@ fn verdicts_are_those_of_the_library() {
     }
     assert!(valid > 5_000 && invalid > 5_000, "{valid} {invalid}");
 }
+
+/// Returns texts that have the format, or nearly.
+fn examples(format: &str) -> &'static [&'static str] {
+    match format {
+        "date-time" => &["2024-02-29T23:59:60Z", "1998-12-31t15:59:60.123-08:00"],
+        "date" => &["2024-02-29", "1900-12-31"],
+        "time" => &["23:59:60Z", "12:00:00.52z", "01:29:60+01:30"],
+        "duration" => &["P4Y1M2DT12H30M5S", "P4W", "PT1H0S"],
+        "email" => &["joe.bloggs@example.com", "\"joe@b\"@[127.0.0.1]", "te~st@a-b.c"],
+        "hostname" => &["www.example.com", "a-1"],
+        "ipv4" => &["127.0.0.1", "255.255.255.255"],
+        "ipv6" => &["::ffff:192.0.2.128", "1:2:3:4:5:6:7:8", "1::d6:192.168.0.1"],
+        "uri" | "uri-reference" | "iri" | "iri-reference" => &[
+            "http://user:pw@ex%20ample.org:80/a;b=1?q=%C3%A9#f",
+            "urn:oasis:names",
+            "http://[::1]/é",
+            "//a/../b",
+        ],
+        "uuid" => &["2EB8AA08-aa98-11EA-B4AA-73B441D16380"],
+        "uri-template" => &["http://a.org/{+x,y.z:30}{?q*}%20'", "{/id}{&a%41}"],
+        "json-pointer" => &["/foo/~0~1/%25 é", ""],
+        "relative-json-pointer" => &["120/foo/~0bar", "0#"],
+        format => panic!("{format} has no examples"),
+    }
+}
+
+/// Changes, removes or inserts some characters.
+fn changed(random: &mut StdRng, text: &str, characters: &[char]) -> String {
+    let mut changed: Vec<char> = text.chars().collect();
+    for _ in 0..random.random_range(0..3) {
+        let at = random.random_range(0..=changed.len());
+        let end = changed.len().min(at + random.random_range(0..2));
+        let new = characters[random.random_range(0..characters.len())];
+        changed.splice(at..end, random.random_bool(0.7).then_some(new));
+    }
+    changed.into_iter().collect()
+}
+
+#[test]
+fn formats_are_those_of_the_library() {
+    let mut random = StdRng::seed_from_u64(2020);
+    for format in super::format::names() {
+        let schema = json!({"format": format});
+        let options = jsonschema::draft202012::options().should_validate_formats(true);
+        let email = jsonschema::EmailOptions::default().without_display_text();
+        let library = options.with_email_options(email).build(&schema).expect("it is a schema");
+        // The library takes some characters for digits of times, and knows no `0-1` in pointers.
+        let characters = match format {
+            "date-time" | "date" | "time" => "0129TZé",
+            _ => "0129af:/.~%#?{}[]@\"' TZPé",
+        };
+        let characters: Vec<char> = characters.chars().collect();
+        let (mut valid, mut invalid) = (0, 0);
+        for example in examples(format) {
+            for _ in 0..1_000 {
+                let text = json!(changed(&mut random, example, &characters));
+                let found = issues(&json!({"items": schema}), &json!([text]));
+                let is_valid = library.is_valid(&text);
+                assert_eq!(found.is_empty(), is_valid, "{format}: {text}");
+                if is_valid { valid += 1 } else { invalid += 1 }
+            }
+        }
+        assert!(valid > 200 && invalid > 200, "{format}: {valid} {invalid}");
+    }
+}
+
+#[test]
+fn formats_have_the_rules_of_their_standards() {
+    let cases = [
+        ("date", "1-99-01-01", false),
+        ("date", "2023-02-29", false),
+        ("time", "23:59:60+00:30", false),
+        ("hostname", "xn--ihqwcrb4cv8a8dqg056pqjye.com", true),
+        ("hostname", "xn--X", false),
+        ("hostname", "ab--cd", false),
+        ("hostname", "xn--zn7c.com", false),
+        ("hostname", "a_b", false),
+        ("relative-json-pointer", "1-1/a", true),
+        ("relative-json-pointer", "+1/a", false),
+    ];
+    for (format, text, is_valid) in cases {
+        let found = issues(&json!({"items": {"format": format}}), &json!([text]));
+        assert_eq!(found.is_empty(), is_valid, "{format}: {text}");
+    }
+}
