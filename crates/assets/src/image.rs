@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fast_image_resize::pixels::{U8x3, U8x4, U16, U16x2, U16x3, U16x4};
+use fast_image_resize::pixels::{U8x3, U8x4};
 use fast_image_resize::{
     FilterType, IntoImageView, IntoImageViewMut, PixelTrait, ResizeAlg, ResizeOptions, Resizer,
 };
@@ -97,11 +97,10 @@ pub fn memory_needed(bytes: &[u8], format: ImageFormat) -> Result<u64, ImageErro
         let is_progressive = format == ImageFormat::Jpeg && is_progressive_jpeg(bytes);
         // A progressive one has all coefficients in memory, of two bytes each.
         let needed = if is_progressive { decoded.saturating_mul(3) } else { decoded };
-        // Before it is resized, a grey image is converted.
+        // Before it is resized, an image of another type is converted.
         let needed = match color {
-            ColorType::L8 => needed.max(decoded + 3 * pixels),
-            ColorType::La8 => needed.max(decoded + 4 * pixels),
-            _ => needed,
+            ColorType::Rgb8 | ColorType::Rgba8 => needed,
+            color => needed.max(decoded + if color.has_alpha() { 4 } else { 3 } * pixels),
         };
         if needed > DECODED_SIZE_LIMIT { Err(ImageError::TooLarge) } else { Ok(needed) }
     })
@@ -246,26 +245,21 @@ fn scaled(side: u32, numerator: u32, denominator: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(SIDE_LIMIT).max(1)
 }
 
-/// Returns the image in another size.
+/// Returns the image in another size, with 8 bits for each colour.
 ///
-/// The resizer is compiled for each type of pixels that is named here. Those of one and two bytes
-/// would take as long to compile as the other six together, so such images are converted before.
+/// The resizer is compiled for each type of pixels that is named here, which takes long and much
+/// code. So images of other types are converted before.
 fn resized(image: DynamicImage, width: u32, height: u32) -> Result<DynamicImage, ImageError> {
-    let image = match image {
-        DynamicImage::ImageLuma8(_) => image.into_rgb8().into(),
-        DynamicImage::ImageLumaA8(_)
-        | DynamicImage::ImageRgb32F(_)
-        | DynamicImage::ImageRgba32F(_) => image.into_rgba8().into(),
-        other => other,
+    let has_alpha = image.color().has_alpha();
+    let mut smaller = if has_alpha {
+        DynamicImage::new_rgba8(width, height)
+    } else {
+        DynamicImage::new_rgb8(width, height)
     };
-    let mut smaller = DynamicImage::new(width, height, image.color());
-    match image.color() {
-        ColorType::Rgb8 => resize::<U8x3>(&image, &mut smaller)?,
-        ColorType::L16 => resize::<U16>(&image, &mut smaller)?,
-        ColorType::La16 => resize::<U16x2>(&image, &mut smaller)?,
-        ColorType::Rgb16 => resize::<U16x3>(&image, &mut smaller)?,
-        ColorType::Rgba16 => resize::<U16x4>(&image, &mut smaller)?,
-        _ => resize::<U8x4>(&image, &mut smaller)?,
+    if has_alpha {
+        resize::<U8x4>(&image.into_rgba8().into(), &mut smaller)?;
+    } else {
+        resize::<U8x3>(&image.into_rgb8().into(), &mut smaller)?;
     }
     Ok(smaller)
 }
