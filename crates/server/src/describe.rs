@@ -132,28 +132,27 @@ pub(crate) struct Endpoints<S> {
     facts: Vec<EndpointFacts>,
 }
 
-impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
-    /// Creates an empty collection.
-    pub(crate) fn new() -> Self {
-        Self { router: OpenApiRouter::new(), facts: Vec::new() }
-    }
+/// Returns the route of a handler with its OpenAPI operation, and the properties of its arguments.
+pub(crate) type Endpoint<S> = fn() -> (UtoipaMethodRouter<S>, HandlerFacts);
 
-    /// Adds a handler. [`endpoints!`] calls this.
-    pub(crate) fn with<A>(
-        mut self,
-        route: UtoipaMethodRouter<S>,
-        handler: impl DescribedHandler<A>,
-    ) -> Self {
-        for (path, item) in &route.1.paths {
-            let (method, operation) = operation(item);
-            self.facts.push(EndpointFacts {
-                path: path.clone(),
-                method,
-                facts: handler.facts(),
-                query_parameters: query_parameters(operation),
-            });
+impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
+    /// Creates the collection of these endpoints. [`endpoints!`] calls this.
+    pub(crate) fn new(endpoints: &[Endpoint<S>]) -> Self {
+        let (mut router, mut all_facts) = (OpenApiRouter::new(), Vec::new());
+        for endpoint in endpoints {
+            let (route, facts) = endpoint();
+            for (path, item) in &route.1.paths {
+                let (method, operation) = operation(item);
+                all_facts.push(EndpointFacts {
+                    path: path.clone(),
+                    method,
+                    facts: facts.clone(),
+                    query_parameters: query_parameters(operation),
+                });
+            }
+            router = router.routes(route);
         }
-        Self { router: self.router.routes(route), facts: self.facts }
+        Self { router, facts: all_facts }
     }
 
     /// Returns the router, and the properties of its operations.
@@ -194,10 +193,15 @@ fn query_parameters(operation: &Operation) -> Vec<String> {
 }
 
 /// Routes handlers, each by the path and method of its `#[utoipa::path]`.
+///
+/// Each endpoint is a function of its own. One expression of all took 1.6 MB of code, mostly for the
+/// removal of the earlier routes if a later one panics.
 macro_rules! endpoints {
     ($($handler:path),* $(,)?) => {
-        $crate::describe::Endpoints::new()
-            $(.with(utoipa_axum::routes!($handler), $handler))*
+        $crate::describe::Endpoints::new(&[$(|| {
+            let facts = $crate::describe::DescribedHandler::facts(&$handler);
+            (utoipa_axum::routes!($handler), facts)
+        }),*])
     };
 }
 pub(crate) use endpoints;
