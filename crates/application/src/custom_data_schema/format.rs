@@ -18,8 +18,8 @@ use super::pattern::Pattern;
 pub(super) struct Format {
     pub(super) name: &'static str,
     grammar: Option<Pattern>,
-    /// Checks a text that matches the grammar.
-    has_other_rules: fn(&str) -> bool,
+    /// Checks the rules that the grammar does not state. The text matches the grammar.
+    follows_rules: fn(&str) -> bool,
 }
 
 const DATE: &str = "[0-9]{4}-[0-9]{2}-[0-9]{2}";
@@ -35,10 +35,10 @@ const URI_TEMPLATE: &str = "([^\\0-\\x20\"%<>\\\\^`{|}\\x7f-\\x9f]|{escape}|\
 /// The formats that are checked. Others are annotations, `regex` among them, as its check takes
 /// quadratic time.
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
-    let format = |name, grammar: &str, has_other_rules| {
+    let format = |name, grammar: &str, follows_rules| {
         let compile = |text: &str| Pattern::compile(&format!("^({text})$"));
         let grammar = (!grammar.is_empty()).then(|| compile(grammar).expect("it is in ECMA-262"));
-        Format { name, grammar, has_other_rules }
+        Format { name, grammar, follows_rules }
     };
     let library = |name, is_valid| format(name, "", is_valid);
     let grammar = |name, text: &str| format(name, text, |_| true);
@@ -81,7 +81,7 @@ impl Format {
             Some(grammar) => grammar.is_match(text, budget)?,
             None => true,
         };
-        Ok(matches && (self.has_other_rules)(text))
+        Ok(matches && (self.follows_rules)(text))
     }
 }
 
