@@ -64,6 +64,7 @@ pub(crate) struct Service {
     pub(crate) home: TestWorkspace,
     clock: Arc<TestClock>,
     client: Client,
+    limits: ServerLimits,
     /// The store with the database, kept until the end.
     store: TestStore,
     /// The folder with the files of assets.
@@ -173,11 +174,12 @@ impl Service {
         let home = make_first_workspace(&database, &environment).await;
         let files = tempfile::tempdir().expect("a folder can be created");
         let assets = AssetSettings { store: asset_store(&files), ..limits.assets };
-        let url = serve(&database, &environment, ServerLimits { assets, ..limits }).await;
+        let limits = ServerLimits { assets, ..limits };
+        let url = serve(&database, &environment, limits.clone()).await;
         let redirects = reqwest::redirect::Policy::none();
         let client =
             Client::builder().no_proxy().redirect(redirects).build().expect("a client can be made");
-        Self { url, database, environment, statements, home, clock, client, store, files }
+        Self { url, database, environment, statements, home, clock, client, limits, store, files }
     }
 
     /// Opens a second connection to the same store, as a command does.
@@ -186,16 +188,15 @@ impl Service {
         Database::open(options).await.expect("the store opens")
     }
 
-    /// Starts a second server on the same database and returns its URL, or `None` on SQLite.
+    /// Starts a second server on the same database, with the same settings, and returns its URL, or
+    /// `None` on SQLite.
     pub(crate) async fn start_second_server(&self) -> Option<String> {
         if self.database.path().is_some() {
             return None;
         }
         let options = options(&self.store, ProcessRole::Server, &self.environment);
         let database = Database::open(options).await.expect("the store opens");
-        let assets = AssetSettings { store: asset_store(&self.files), ..AssetSettings::default() };
-        let limits = ServerLimits { assets, ..ServerLimits::default() };
-        Some(serve(&database, &self.environment, limits).await)
+        Some(serve(&database, &self.environment, self.limits.clone()).await)
     }
 
     /// Serves the database at a second address with other settings, and returns the URL.
