@@ -194,8 +194,8 @@ fn query_parameters(operation: &Operation) -> Vec<String> {
 
 /// Routes handlers, each by the path and method of its `#[utoipa::path]`.
 ///
-/// Each endpoint is a function of its own. One expression of all took 1.6 MB of code, mostly for the
-/// removal of the earlier routes if a later one panics.
+/// Each endpoint is a function of its own. One expression of all took 1.6 MB of code, mostly for
+/// the removal of the earlier routes if a later one panics.
 macro_rules! endpoints {
     ($($handler:path),* $(,)?) => {
         $crate::describe::Endpoints::new(&[$(|| {

@@ -199,7 +199,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             (Keyword::Enum(listed), _) => self.listed(listed, value, IssueKind::Enum),
             (Keyword::Const(listed), _) => self.listed(listed, value, IssueKind::Const),
             (keyword, Value::Number(number)) => self.of_number(keyword, number),
-            (keyword, Value::String(text)) => self.of_string(keyword, value, text),
+            (keyword, Value::String(text)) => self.of_string(keyword, text),
             (keyword, Value::Array(items)) => self.of_array(keyword, items, marks),
             (keyword, Value::Object(members)) => self.of_object(keyword, value, members, marks),
             _ => Ok(true),

@@ -1,5 +1,5 @@
-//! The keyword `format`. Regular expressions check the grammars of the standards, and libraries what
-//! has more rules than a grammar.
+//! The keyword `format`. Regular expressions check the grammars of the standards, and libraries the
+//! rules that no grammar states.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

@@ -42,7 +42,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    pub(super) fn of_string(&mut self, keyword: &Keyword, value: &Value, text: &str) -> Evaluated {
+    pub(super) fn of_string(&mut self, keyword: &Keyword, text: &str) -> Evaluated {
         let bytes = text.len() as u64;
         match keyword {
             Keyword::MinLength(min) => {
