@@ -36,11 +36,10 @@ const URI_TEMPLATE: &str = "([^\\0-\\x20\"%<>\\\\^`{|}\\x7f-\\x9f]|{escape}|\
 /// quadratic time.
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     let format = |name, grammar: &str, follows_rules| {
-        let compile = |text: &str| Pattern::compile(&format!("^({text})$"));
-        let grammar = (!grammar.is_empty()).then(|| compile(grammar).expect("it is in ECMA-262"));
-        Format { name, grammar, follows_rules }
+        let grammar = Pattern::compile(&format!("^({grammar})$")).expect("it is in ECMA-262");
+        Format { name, grammar: Some(grammar), follows_rules }
     };
-    let library = |name, is_valid| format(name, "", is_valid);
+    let library = |name, follows_rules| Format { name, grammar: None, follows_rules };
     let grammar = |name, text: &str| format(name, text, |_| true);
     vec![
         format("date-time", &format!("{DATE}[Tt]{TIME}"), |text| {
