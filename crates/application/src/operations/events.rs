@@ -99,18 +99,18 @@ pub async fn follow(
     bytes: usize,
 ) -> Result<Option<(Authentication, FeedPage)>, Error> {
     let (workspace, credential) = (reader.workspace, reader.credential);
-    let now = service.environment().now();
+    let environment = service.environment().clone();
     let read = async move |tx: &Tx<'_>| {
-        let mut reader = find_reader(tx, workspace, credential, now).await?;
+        let mut reader = find_reader(tx, workspace, credential, environment.now()).await?;
         loop {
             let Some(current) = reader else { return Ok(None) };
             let page = self::read(tx, &current, after, max, bytes).await?;
             if page.looked_up_to == after {
                 return Ok::<_, Error>(Some((current, page)));
             }
-            // On PostgreSQL each statement sees the latest commits. So the rights may have changed
-            // before one of the events.
-            reader = find_reader(tx, workspace, credential, now).await?;
+            // On PostgreSQL each statement sees the latest commits, and the token may have expired
+            // meanwhile. So the rights may have changed before one of the events.
+            reader = find_reader(tx, workspace, credential, environment.now()).await?;
             if reader.as_ref() == Some(&current) {
                 return Ok(Some((current, page)));
             }
