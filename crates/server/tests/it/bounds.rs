@@ -71,6 +71,21 @@ async fn connections_over_the_limit_are_rejected_with_retry_after(store: TestSto
     }
 }
 
+/// Waits until the server has read all bytes that were written to its connections.
+async fn wait_until_read(service: &Service) {
+    let port: u16 = service.url.rsplit(':').next().unwrap().parse().unwrap();
+    let local = format!("0100007F:{port:04X}");
+    let is_unread = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [own, peer] = [columns[1], columns[2]];
+        let (unsent, unread) = columns[4].split_once(':').unwrap_or_default();
+        own == local && unread != "00000000" || peer == local && unsent != "00000000"
+    };
+    while std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(is_unread) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[on_both_engines]
 async fn request_bodies_share_a_memory_budget(store: TestStore) {
     let service = Service::start(store).await;
@@ -92,7 +107,8 @@ async fn request_bodies_share_a_memory_budget(store: TestStore) {
         stream.write_all(&vec![b' '; size - 1]).await.unwrap();
         waiting.push(stream);
     }
-    // Earlier bodies may still be in transit, so this retries.
+    // A body that is still in transit would be rejected if a request took the memory first.
+    wait_until_read(&service).await;
     let large = json!({"label": "x".repeat(1_000_000), "more": "is ignored"});
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     let answer = loop {
