@@ -77,10 +77,9 @@ async fn a_post_from_the_first_visit_to_its_deletion_as_writers_see_it(store: Te
     run_script(&store, &program, "story.mjs", 2).await;
 }
 
-#[on_both_engines]
-async fn the_keyboard_alone_writes_publishes_and_deletes(store: TestStore) {
-    let program = Program::serve(&store, 0);
-    run_script(&store, &program, "keyboard.mjs", 1).await;
+#[test]
+fn the_keyboard_alone_writes_publishes_and_deletes() {
+    run_script_on_sqlite("keyboard.mjs", 1);
 }
 
 #[test]
