@@ -140,6 +140,15 @@ const PARTS: &[SuitePart] = &[
         extends_short_run: false,
     },
     SuitePart {
+        name: "clients",
+        says: "creates of the client under kills, and builds of a blog of a thousand pieces",
+        tests: &[(
+            "galley",
+            &["clients::creates_of_the_client", "clients::a_second_build_of_the_blog"],
+        )],
+        extends_short_run: false,
+    },
+    SuitePart {
         name: "contract",
         says: "requests generated from the OpenAPI document",
         tests: &[("galley", &["contract::"])],

@@ -3,8 +3,10 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use galley_storage::DatabaseUrl;
+use galley_testing::reliability_suite::size;
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -464,8 +466,8 @@ async fn an_interrupted_restore_continues(store: TestStore) {
     );
     let other = another(&store).await;
     // Each kill comes a little later, until one import completes.
-    let mut killed = 0;
-    for wait in (5..).step_by(15) {
+    let (mut killed, mut wait) = (0, Duration::from_millis(5));
+    loop {
         let mut child = command(&other)
             .arg("import")
             .arg(&folder)
@@ -473,13 +475,14 @@ async fn an_interrupted_restore_continues(store: TestStore) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(wait));
+        std::thread::sleep(wait);
         if child.try_wait().unwrap().is_some() {
             break;
         }
         child.kill().unwrap();
         child.wait().unwrap();
         killed += 1;
+        wait = wait.mul_f64(size(1.3, 1.1, 1.03)) + Duration::from_millis(1);
     }
     assert!(killed > 1, "hardly an import was stopped: {killed}");
     let last = run(command(&other).arg("import").arg(&folder));

@@ -42,7 +42,7 @@ async fn generated_requests_get_responses_that_match_the_openapi_document(store:
     };
     let program = serve(&store);
     let goes = size(
-        vec![go(SAMPLED, 2, None)],
+        vec![go(SAMPLED, 1, None)],
         // Constraints are checked before the database is used, so that one engine is sufficient.
         vec![
             go(if store.engine() == "SQLite" { ALONE } else { SAMPLED }, 5, None),

@@ -140,7 +140,7 @@ async fn assert_harmless(program: &Program, asset: &Value, bytes: &[u8]) -> Opti
 
 #[on_both_engines]
 async fn damaged_and_disguised_files_do_no_harm(store: TestStore) {
-    let count: usize = size(150, 500, 10_000);
+    let count: usize = size(60, 500, 10_000);
     let mut command = galley(&store);
     command.env("GALLEY_KEY", KEY).env("GALLEY_INIT_TOKEN", init_token());
     command.args(["serve", "--listen", "127.0.0.1:0"]);

@@ -147,6 +147,11 @@ impl Program {
         response.json().await.unwrap()
     }
 
+    /// Returns the position of the newest event. It differs after any change.
+    pub(crate) async fn position(&self) -> Value {
+        self.get("/events/position").await
+    }
+
     /// Returns the first content group's id.
     pub(crate) async fn group(&self) -> String {
         self.get("/content-groups/list").await[0]["id"].as_str().unwrap().to_owned()

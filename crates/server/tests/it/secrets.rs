@@ -19,11 +19,13 @@ static NOT_IN_LOG: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
 struct Secrets {
     /// The secrets, indexed by their last two bytes as a number.
     by_end: Vec<BTreeSet<String>>,
+    /// True for each of these numbers that has secrets.
+    is_end: [bool; 1 << 16],
 }
 
 impl Default for Secrets {
     fn default() -> Self {
-        Self { by_end: vec![BTreeSet::new(); 1 << 16] }
+        Self { by_end: vec![BTreeSet::new(); 1 << 16], is_end: [false; 1 << 16] }
     }
 }
 
@@ -31,6 +33,7 @@ impl Secrets {
     fn insert(&mut self, secret: &str) {
         let end = secret.as_bytes().last_chunk().expect("a secret has more than a letter");
         self.by_end[Self::place(*end)].insert(secret.to_owned());
+        self.is_end[Self::place(*end)] = true;
     }
 
     fn place(end: [u8; 2]) -> usize {
@@ -38,12 +41,20 @@ impl Secrets {
     }
 
     fn found_in(&self, text: &[u8]) -> Option<&str> {
-        let ends =
-            text.windows(2).enumerate().map(|(at, end)| (at + 2, Self::place([end[0], end[1]])));
-        let mut standing = ends.flat_map(|(end, place)| {
-            self.by_end[place].iter().filter(move |secret| text[..end].ends_with(secret.as_bytes()))
-        });
-        standing.next().map(String::as_str)
+        let mut end = 2;
+        // All responses and log lines are searched, and iterators are slow without optimisation.
+        while end <= text.len() {
+            let place = Self::place([text[end - 2], text[end - 1]]);
+            if self.is_end[place] {
+                let mut secrets = self.by_end[place].iter();
+                let found = secrets.find(|secret| text[..end].ends_with(secret.as_bytes()));
+                if let Some(found) = found {
+                    return Some(found);
+                }
+            }
+            end += 1;
+        }
+        None
     }
 }
 

@@ -81,6 +81,9 @@ fn assert_covers_routes(table: &[InvalidRequest]) {
     }
 }
 
+/// The number of rejected requests after which the workspace's state is compared.
+const STATE_INTERVAL: usize = 10;
+
 #[on_both_engines]
 async fn every_invalid_request_is_rejected_and_changes_nothing(store: TestStore) {
     let service = Service::start(store).await;
@@ -101,6 +104,9 @@ async fn every_invalid_request_is_rejected_and_changes_nothing(store: TestStore)
             let says_where = detail.contains("line") && detail.contains("column");
             assert!(says_where || detail.contains("must be a JSON object"), "{detail}");
         }
-        assert_eq!(service.workspace_state().await, before, "{index} changed something");
+        // The state takes longer to read than a rejection, so it is compared after several.
+        if index % STATE_INTERVAL == 0 || index + 1 == table.len() {
+            assert_eq!(service.workspace_state().await, before, "a request up to {index}");
+        }
     }
 }
