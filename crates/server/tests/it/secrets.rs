@@ -20,12 +20,12 @@ struct Secrets {
     /// The secrets, indexed by their last two bytes as a number.
     by_end: Vec<BTreeSet<String>>,
     /// True for each of these numbers that has secrets.
-    is_end: [bool; 1 << 16],
+    is_end: Box<[bool]>,
 }
 
 impl Default for Secrets {
     fn default() -> Self {
-        Self { by_end: vec![BTreeSet::new(); 1 << 16], is_end: [false; 1 << 16] }
+        Self { by_end: vec![BTreeSet::new(); 1 << 16], is_end: vec![false; 1 << 16].into() }
     }
 }
 
