@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use crate::{arguments::Size, cargo, child, paths, signals::Signals};
 
 /// The number of runs of each target.
-const SHORT_RUNS: u64 = 100_000;
+const SHORT_RUNS: u64 = 30_000;
 const LONG_RUNS: u64 = 10_000_000;
 
 /// The longest input in bytes.
