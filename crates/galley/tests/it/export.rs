@@ -7,7 +7,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::import::{corpus, last_event, summary};
+use crate::import::{corpus, summary};
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
 
 /// Returns the fields of pieces that don't depend on the store.
@@ -127,7 +127,7 @@ async fn a_real_blog_survives_export_and_import(store: TestStore) {
         )),
         "{exported:?}"
     );
-    let before = last_event(&program).await;
+    let before = program.position().await;
     let again = command(&store, &["import", out]);
     assert_eq!(
         summary(&again),
@@ -136,7 +136,7 @@ async fn a_real_blog_survives_export_and_import(store: TestStore) {
             pieces.len()
         )
     );
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
     assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
 
     let there = another(&store).await;
@@ -216,7 +216,7 @@ async fn all_piece_fields_survive_export_and_import(store: TestStore) {
     );
     assert!(exported.status.success());
     assert!(!store.directory().join("etc").exists() && !Path::new("/abs.md").exists());
-    let before = last_event(&program).await;
+    let before = program.position().await;
     let import =
         |store: &TestStore| command(store, &["import", out, "--groups", "--variants", "en,pt_br"]);
     let again = import(&store);
@@ -225,7 +225,7 @@ async fn all_piece_fields_survive_export_and_import(store: TestStore) {
         "0 imported, 0 updated, 19 unchanged, 0 with conflicts, 0 with problems",
         "{again:?}"
     );
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
     assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 0 removed"));
     // The files of a variant are not taken for the pieces themselves.
     let without = command(&store, &["import", out, "--groups"]);
@@ -235,7 +235,7 @@ async fn all_piece_fields_survive_export_and_import(store: TestStore) {
     );
     let message = "is the variant pt_br of a piece; the import has no language pt_br";
     assert!(stderr(&without).contains(message), "{without:?}");
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
 
     let there = another(&store).await;
     let other = Program::serve(&there, free_port());
@@ -283,14 +283,14 @@ async fn difficult_content_survives_export_and_import(store: TestStore) {
     let out = store.directory().join("out");
     let out = out.to_str().unwrap();
     assert!(command(&store, &["export", out]).status.success());
-    let before = last_event(&program).await;
+    let before = program.position().await;
     let again = command(&store, &["import", out]);
     assert_eq!(
         summary(&again),
         format!("0 imported, 0 updated, {count} unchanged, 0 with conflicts, 0 with problems"),
         "{again:?}"
     );
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
     let there = another(&store).await;
     let other = Program::serve(&there, free_port());
     assert_eq!(

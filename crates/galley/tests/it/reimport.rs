@@ -4,7 +4,7 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::import::{last_event, summary};
+use crate::import::summary;
 use crate::program::{Program, free_port, galley, init_token, run, stderr, stdout, write};
 
 /// Imports a folder directly or through the server. Returns the summary.
@@ -67,7 +67,7 @@ async fn edits_and_source_changes_are_distinguished(store: TestStore) {
     for title in ["changed", "both", "same"] {
         write(&folder.join(format!("{title}.md")), source(title, "second"));
     }
-    let before = last_event(&program).await;
+    let before = program.position().await;
     for by_url in [false, true] {
         let dry = all(by_url, &["--dry-run"]);
         assert_eq!(
@@ -75,7 +75,7 @@ async fn edits_and_source_changes_are_distinguished(store: TestStore) {
             "0 would be imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems"
         );
     }
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
     assert_eq!(
         all(true, &[]),
         "0 imported, 1 updated, 3 unchanged, 1 with conflicts, 0 with problems"
@@ -295,11 +295,11 @@ async fn pieces_follow_the_states_of_their_sources(store: TestStore) {
             let data = piece["customData"].as_str().unwrap();
             assert!(data.contains("\"customFields\":{\"price\":\"9\"}"), "{piece}");
         }
-        let before = last_event(&program).await;
+        let before = program.position().await;
         let (found, told) = import(export("Text", "draft"), &[]);
         assert_eq!(found, counts("0 imported, 0 updated, 6 unchanged"));
         assert!(!told.contains(" unpublished\n"), "{told}");
-        assert_eq!(last_event(&program).await, before);
+        assert_eq!(program.position().await, before);
 
         // The draft is published at its source, and withdrawn later.
         let one = counts("0 imported, 1 updated, 5 unchanged");

@@ -5,7 +5,7 @@ use std::process::Command;
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{corpus, last_event, summary};
+use super::{corpus, summary};
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
 
 #[on_both_engines]
@@ -63,12 +63,12 @@ async fn folders_become_groups_and_languages_variants(store: TestStore) {
             .any(|piece| piece["title"] == "Start" && piece["contentGroupId"] == groups[0]["id"]),
         "{own:?}"
     );
-    let before = last_event(&program).await;
+    let before = program.position().await;
     assert_eq!(
         summary(&import()),
         "0 imported, 0 updated, 5 unchanged, 0 with conflicts, 1 with problems"
     );
-    assert_eq!(last_event(&program).await, before);
+    assert_eq!(program.position().await, before);
     let wrong = run(galley(&store).arg("import").arg(&folder).args(["--variants", "en,d\u{e9}"]));
     assert!(stderr(&wrong).contains("--variants: the language \"d\u{e9}\""), "{wrong:?}");
 }
