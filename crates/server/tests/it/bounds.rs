@@ -71,17 +71,27 @@ async fn connections_over_the_limit_are_rejected_with_retry_after(store: TestSto
     }
 }
 
-/// Waits until the server has read all bytes that were written to its connections.
-async fn wait_until_read(service: &Service) {
+/// Waits until the server has read all bytes that were written to its `count` connections or more.
+async fn wait_until_read(service: &Service, count: usize) {
     let port: u16 = service.url.rsplit(':').next().unwrap().parse().unwrap();
     let local = format!("0100007F:{port:04X}");
-    let is_unread = |line: &str| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let [own, peer] = [columns[1], columns[2]];
-        let (unsent, unread) = columns[4].split_once(':').unwrap_or_default();
-        own == local && unread != "00000000" || peer == local && unsent != "00000000"
-    };
-    while std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(is_unread) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        // The local and the remote address, and the queues of unsent and of unread bytes.
+        let rows = rows.map(|row| (row[1].to_owned(), row[2].to_owned(), row[4].to_owned()));
+        let (accepted, sent): (Vec<_>, Vec<_>) = rows
+            .filter(|(own, peer, _)| *own == local || *peer == local)
+            .partition(|(own, ..)| *own == local);
+        // One row is the listening socket's.
+        assert!(accepted.len() > count, "{accepted:?}");
+        let is_read = accepted.iter().all(|(.., queues)| queues.ends_with(":00000000"))
+            && sent.iter().all(|(.., queues)| queues.starts_with("00000000:"));
+        if is_read {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "bytes were not read: {accepted:?} {sent:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -108,7 +118,7 @@ async fn request_bodies_share_a_memory_budget(store: TestStore) {
         waiting.push(stream);
     }
     // A body that is still in transit would be rejected if a request took the memory first.
-    wait_until_read(&service).await;
+    wait_until_read(&service, waiting.len()).await;
     let large = json!({"label": "x".repeat(1_000_000), "more": "is ignored"});
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     let answer = loop {

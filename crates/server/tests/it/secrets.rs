@@ -19,13 +19,11 @@ static NOT_IN_LOG: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
 struct Secrets {
     /// The secrets, indexed by their last two bytes as a number.
     by_end: Vec<BTreeSet<String>>,
-    /// True for each of these numbers that has secrets.
-    is_end: Box<[bool]>,
 }
 
 impl Default for Secrets {
     fn default() -> Self {
-        Self { by_end: vec![BTreeSet::new(); 1 << 16], is_end: vec![false; 1 << 16].into() }
+        Self { by_end: vec![BTreeSet::new(); 1 << 16] }
     }
 }
 
@@ -33,7 +31,6 @@ impl Secrets {
     fn insert(&mut self, secret: &str) {
         let end = secret.as_bytes().last_chunk().expect("a secret has more than a letter");
         self.by_end[Self::place(*end)].insert(secret.to_owned());
-        self.is_end[Self::place(*end)] = true;
     }
 
     fn place(end: [u8; 2]) -> usize {
@@ -44,11 +41,10 @@ impl Secrets {
         let mut end = 2;
         // All responses and log lines are searched, and iterators are slow without optimisation.
         while end <= text.len() {
-            let place = Self::place([text[end - 2], text[end - 1]]);
-            if self.is_end[place] {
-                let mut secrets = self.by_end[place].iter();
-                let found = secrets.find(|secret| text[..end].ends_with(secret.as_bytes()));
-                if let Some(found) = found {
+            let secrets = &self.by_end[Self::place([text[end - 2], text[end - 1]])];
+            if !secrets.is_empty() {
+                let ended = secrets.iter().find(|one| text[..end].ends_with(one.as_bytes()));
+                if let Some(found) = ended {
                     return Some(found);
                 }
             }
