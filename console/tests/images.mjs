@@ -107,7 +107,8 @@ await run(async (browser) => {
   const types = (blocks) => blocks.map((block) => block.type);
   const isUpload = (request) => request.method() === "POST" && new URL(request.url()).pathname === "/assets";
 
-  // One route for all tests: Chromium has left requests of a reload pending when its last one ended.
+  // One route for the whole test: the end of a page's last route stops the interception of requests,
+  // which may meet the requests of a reload.
   let gate = Promise.resolve();
   await page.route((address) => address.pathname === "/assets", async (route) => {
     if (isUpload(route.request())) await gate;

@@ -146,7 +146,7 @@ const PARTS: &[SuitePart] = &[
             "galley",
             &["clients::creates_of_the_client", "clients::a_second_build_of_the_blog"],
         )],
-        extends_short_run: false,
+        extends_short_run: true,
     },
     SuitePart {
         name: "contract",
