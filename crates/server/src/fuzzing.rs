@@ -147,31 +147,65 @@ fn problem(issues: Vec<Issue>) {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    const INPUTS: [&str; 17] = [
+        "",
+        "&&&",
+        "page=0&page=1",
+        "perPage=%00",
+        "content=%ff",
+        "cursor=WyJpZCIsIngiXQ",
+        "a=%",
+        "tagId=,,%2C&allTags=1&memberId=x&hasVariant=PT-br&withoutVariant=de&state=draft&fields=titel,content&total=0",
+        "updatedSince=2026-01-01T00:00:00+01:00&dateFrom=-1&dateTo=2026-02-30&ids=%00",
+        "lastId=cp_0000000000000000000000000000",
+        "{\"a\":[1,1e999,\"\\u0000\"]}",
+        "{\"a\":{\"b\":1.0}}",
+        "2024-02-30T25:61",
+        "max-age=99999999999999999999",
+        "\u{feff}{}",
+        "{\"required\":[\"a/b~c\"],\"properties\":{\"\":{\"items\":false}}}\n{\"\":[1,2]}",
+        "{\"$ref\":\"#/%24defs/a\",\"$defs\":{\"a\":{\"type\":[]}}}\n[]",
+    ];
+
+    fn check(bytes: &[u8]) {
+        super::query(bytes);
+        super::body(bytes);
+        super::fields(bytes);
+        super::schema(bytes);
+    }
+
     #[test]
     fn odd_input_is_parsed_or_rejected() {
-        for text in [
-            "",
-            "&&&",
-            "page=0&page=1",
-            "perPage=%00",
-            "content=%ff",
-            "cursor=WyJpZCIsIngiXQ",
-            "a=%",
-            "tagId=,,%2C&allTags=1&memberId=x&hasVariant=PT-br&withoutVariant=de&state=draft&fields=titel,content&total=0",
-            "updatedSince=2026-01-01T00:00:00+01:00&dateFrom=-1&dateTo=2026-02-30&ids=%00",
-            "lastId=cp_0000000000000000000000000000",
-            "{\"a\":[1,1e999,\"\\u0000\"]}",
-            "{\"a\":{\"b\":1.0}}",
-            "2024-02-30T25:61",
-            "max-age=99999999999999999999",
-            "\u{feff}{}",
-            "{\"required\":[\"a/b~c\"],\"properties\":{\"\":{\"items\":false}}}\n{\"\":[1,2]}",
-            "{\"$ref\":\"#/%24defs/a\",\"$defs\":{\"a\":{\"type\":[]}}}\n[]",
-        ] {
-            super::query(text.as_bytes());
-            super::body(text.as_bytes());
-            super::fields(text.as_bytes());
-            super::schema(text.as_bytes());
+        for input in INPUTS {
+            check(input.as_bytes());
+        }
+    }
+
+    /// Short runs of the fuzz targets leave out those of this module, as their build takes long.
+    #[test]
+    fn mutated_input_is_parsed_or_rejected() {
+        let given = std::env::var("GALLEY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = given.unwrap_or_else(rand::random);
+        println!("GALLEY_TEST_SEED={seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for round in 0..20_000 {
+            let mut bytes = INPUTS[round % INPUTS.len()].as_bytes().to_vec();
+            for _ in 0..random.random_range(1..=4) {
+                let other = INPUTS[random.random_range(0..INPUTS.len())].as_bytes();
+                let from = random.random_range(0..=other.len());
+                let part = &other[from..random.random_range(from..=other.len())];
+                let start = random.random_range(0..=bytes.len());
+                let end = random.random_range(start..=bytes.len().min(start + 8));
+                match random.random_range(0..3) {
+                    0 => drop(bytes.splice(start..end, part.iter().copied())),
+                    1 => drop(bytes.splice(start..end, [random.random::<u8>()])),
+                    _ => drop(bytes.drain(start..end)),
+                }
+            }
+            check(&bytes);
         }
     }
 }

@@ -64,11 +64,7 @@ enum XtaskCommand {
     /// Run the reliability suite, and print a table of the results.
     Reliability(ReliabilityArguments),
     /// Write openapi.json from the code.
-    Openapi {
-        /// Write nothing, and fail if the committed file differs from the code.
-        #[arg(long)]
-        check: bool,
-    },
+    Openapi,
     /// Build the documentation as a site with search, in target/book.
     Book,
     /// Build the files of a release: archive, Debian package, container image, licences, bill of
@@ -88,8 +84,7 @@ fn main() -> ExitCode {
         XtaskCommand::Reliability(arguments) => reliability::run(&arguments),
         XtaskCommand::Book => book::run(),
         XtaskCommand::Dist { no_build } => dist::run(no_build),
-        XtaskCommand::Openapi { check: true } => openapi::check(),
-        XtaskCommand::Openapi { check: false } => openapi::write(),
+        XtaskCommand::Openapi => openapi::write(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
