@@ -3,6 +3,7 @@
 mod list;
 mod schemas;
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use galley_api_types::content_group::{
     ContentGroupBody, ContentGroupChange, Descendants, NewContentGroup,
 };
@@ -337,6 +338,10 @@ async fn deleted_groups(
 /// The number of pieces that are deleted per batch.
 const DELETE_BATCH: i64 = 500;
 
+/// The number of pieces whose statements are sent without waiting for each other. It bounds the
+/// memory of their contents.
+const CONCURRENT_REMOVALS: usize = 16;
+
 /// Deletes the pieces directly in a group, with their events. Returns their number.
 async fn delete_pieces(
     tx: &WriteTx<'_>,
@@ -356,13 +361,19 @@ async fn delete_pieces(
             return Ok(deleted);
         }
         let referenced = references::of_pieces(tx, workspace, batch.iter()).await?;
-        let mut removed = Vec::with_capacity(batch.len());
+        let mut removals = Vec::with_capacity(batch.len());
         for piece in &batch {
-            removed.push(removal_event(environment, piece, &referenced, path.clone()));
-            remove(tx, environment, scope, piece, path, trashed).await?;
-            deleted += 1;
+            removals.push(Box::pin(async {
+                let unpublished = remove(tx, environment, scope, piece, path, trashed).await?;
+                let removed = removal_event(environment, piece, &referenced, path.clone());
+                Ok::<_, Error>(unpublished.into_iter().chain([removed]))
+            }));
         }
-        event_append::append(tx, workspace, removed, environment.now()).await?;
+        let removals = stream::iter(removals).buffered(CONCURRENT_REMOVALS);
+        let events: Vec<_> = removals.try_collect().await?;
+        deleted += i64::try_from(batch.len()).expect("a batch is small");
+        event_append::append(tx, workspace, events.into_iter().flatten(), environment.now())
+            .await?;
     }
 }
 

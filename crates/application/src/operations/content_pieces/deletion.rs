@@ -53,8 +53,9 @@ pub async fn delete_in(
         trash::insert(tx, scope.workspace, &entry).await?;
     }
     let trashed = (kind == Deletion::ToTrash).then_some(entry.id);
-    remove(tx, environment, scope, &piece, &path, trashed).await?;
-    event_append::append(tx, scope.workspace, [removed], now).await?;
+    let unpublished = remove(tx, environment, scope, &piece, &path, trashed).await?;
+    let events = unpublished.into_iter().chain([removed]);
+    event_append::append(tx, scope.workspace, events, now).await?;
     let action = match kind {
         Deletion::ToTrash => AuditAction::ContentPieceDelete,
         Deletion::Permanent => AuditAction::ContentPiecePurge,
@@ -75,8 +76,8 @@ pub fn removal_event(
     event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
-/// Removes a piece from the workspace: into an entry of the trash, or for good. The event of the
-/// published view is appended.
+/// Removes a piece from the workspace: into an entry of the trash, or for good. Returns the event of
+/// the published view, if the piece was published.
 pub(crate) async fn remove(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -84,9 +85,9 @@ pub(crate) async fn remove(
     piece: &ContentPiece,
     path: &GroupPath,
     entry: Option<TrashedId>,
-) -> Result<(), Error> {
+) -> Result<Option<NewEvent>, Error> {
     let workspace = scope.workspace;
-    remove_published(tx, environment, scope, piece, path).await?;
+    let unpublished = remove_published(tx, environment, scope, piece, path).await?;
     match entry {
         Some(entry) if piece.revision.is_none() => {
             // The first revision of an older piece would show the time of its restoration.
@@ -100,5 +101,6 @@ pub(crate) async fn remove(
         }
         None => {}
     }
-    Ok(content_pieces::delete(tx, workspace, piece).await?)
+    content_pieces::delete(tx, workspace, piece).await?;
+    Ok(unpublished)
 }

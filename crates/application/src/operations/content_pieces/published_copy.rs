@@ -137,24 +137,24 @@ async fn state_at(
     Ok((own, overrides))
 }
 
-/// Removes a piece from the published view, if it is published.
+/// Removes a piece from the published view, if it is published. Returns the event.
 pub(super) async fn remove_published(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     piece: &ContentPiece,
     path: &GroupPath,
-) -> Result<(), Error> {
+) -> Result<Option<NewEvent>, Error> {
     let workspace = scope.workspace;
     if piece.publication.published.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let found = published_pieces::find(tx, workspace, piece.id).await?;
-    let Some(published) = found else { return Ok(()) };
+    let Some(published) = found else { return Ok(None) };
     let change = ResourceChange::PieceRemoved(path.clone());
     let removed = published_event(tx, environment, workspace, &published, change).await?;
     published_pieces::delete(tx, workspace, &published).await?;
-    Ok(event_append::append(tx, workspace, [removed], environment.now()).await?)
+    Ok(Some(removed))
 }
 
 /// Moves a piece in the published view to its place in the current one, if it is published. `paths`

@@ -235,7 +235,7 @@ pub(crate) async fn unpublish_piece(
         return Ok(());
     }
     let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
-    remove_published(tx, environment, scope, piece, &path).await?;
+    let removed = remove_published(tx, environment, scope, piece, &path).await?;
     let publication = Publication { published: None, ..piece.publication };
     let piece = ContentPiece { publication, ..piece.clone() };
     published_pieces::update_publication(tx, workspace, piece.id, &publication).await?;
@@ -243,5 +243,6 @@ pub(crate) async fn unpublish_piece(
     audit::record(tx, environment, scope, action, piece.id, changes);
     let change = ResourceChange::PieceUnpublished(path);
     let unpublished = piece_event(tx, environment, workspace, &piece, change).await?;
-    Ok(event_append::append(tx, workspace, [unpublished], environment.now()).await?)
+    let events = removed.into_iter().chain([unpublished]);
+    Ok(event_append::append(tx, workspace, events, environment.now()).await?)
 }
