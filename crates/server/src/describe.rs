@@ -8,9 +8,10 @@ use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method};
+use axum::routing::MethodRouter;
 use galley_domain::Permission;
-use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
-use utoipa::openapi::{OpenApi, RefOr};
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::PathItem;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 /// The properties of an endpoint, from the arguments of its handler.
@@ -122,52 +123,41 @@ pub(crate) struct EndpointFacts {
     pub(crate) path: String,
     pub(crate) method: Method,
     pub(crate) facts: HandlerFacts,
-    /// The names of the query parameters.
-    pub(crate) query_parameters: Vec<String>,
 }
 
-/// The routes with their OpenAPI operations and properties.
-pub(crate) struct Endpoints<S> {
-    router: OpenApiRouter<S>,
-    facts: Vec<EndpointFacts>,
+/// Returns the path and the route of a handler.
+pub(crate) type Route<S> = fn() -> (String, MethodRouter<S>);
+
+/// Returns the OpenAPI operation of a handler, and the properties of its arguments.
+pub(crate) type Description<S> = fn() -> (UtoipaMethodRouter<S>, HandlerFacts);
+
+/// Creates the router of these routes. [`endpoints!`] calls this.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(routes: &[Route<S>]) -> Router<S> {
+    routes.iter().fold(Router::new(), |router, route| {
+        let (path, route) = route();
+        router.route(&path, route)
+    })
 }
 
-/// Returns the route of a handler with its OpenAPI operation, and the properties of its arguments.
-pub(crate) type Endpoint<S> = fn() -> (UtoipaMethodRouter<S>, HandlerFacts);
-
-impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
-    /// Creates the collection of these endpoints. [`endpoints!`] calls this.
-    pub(crate) fn new(endpoints: &[Endpoint<S>]) -> Self {
-        let (mut router, mut all_facts) = (OpenApiRouter::new(), Vec::new());
-        for endpoint in endpoints {
-            let (route, facts) = endpoint();
-            for (path, item) in &route.1.paths {
-                let (method, operation) = operation(item);
-                all_facts.push(EndpointFacts {
-                    path: path.clone(),
-                    method,
-                    facts: facts.clone(),
-                    query_parameters: query_parameters(operation),
-                });
-            }
-            router = router.routes(route);
+/// Returns the OpenAPI document of these operations, and their properties. [`endpoints!`] calls
+/// this.
+pub(crate) fn describe<S: Clone + Send + Sync + 'static>(
+    descriptions: &[Description<S>],
+) -> (OpenApi, Vec<EndpointFacts>) {
+    let (mut router, mut all_facts) = (OpenApiRouter::new(), Vec::new());
+    for description in descriptions {
+        let (route, facts) = description();
+        for (path, item) in &route.1.paths {
+            let facts = facts.clone();
+            all_facts.push(EndpointFacts { path: path.clone(), method: method(item), facts });
         }
-        Self { router, facts: all_facts }
+        router = router.routes(route);
     }
-
-    /// Returns the router, and the properties of its operations.
-    pub(crate) fn into_router(self) -> (Router<S>, Vec<EndpointFacts>) {
-        (self.router.into(), self.facts)
-    }
-
-    /// Returns the OpenAPI document of the routes, and the properties of their operations.
-    pub(crate) fn into_descriptions(self) -> (OpenApi, Vec<EndpointFacts>) {
-        (self.router.into_openapi(), self.facts)
-    }
+    (router.into_openapi(), all_facts)
 }
 
-/// Returns a path's only operation, and its method.
-fn operation(item: &PathItem) -> (Method, &Operation) {
+/// Returns the method of a path's only operation.
+fn method(item: &PathItem) -> Method {
     let operations = [
         (Method::GET, &item.get),
         (Method::POST, &item.post),
@@ -176,32 +166,42 @@ fn operation(item: &PathItem) -> (Method, &Operation) {
         (Method::PATCH, &item.patch),
         (Method::OPTIONS, &item.options),
     ];
-    let mut operations = operations.into_iter();
-    let found = operations.find_map(|(method, operation)| Some((method, operation.as_ref()?)));
-    found.expect("a handler has an operation")
+    let found = operations.into_iter().find(|(_, operation)| operation.is_some());
+    found.expect("a handler has an operation").0
 }
 
-fn query_parameters(operation: &Operation) -> Vec<String> {
-    let parameters = operation.parameters.iter().flatten();
-    let parameters = parameters.filter_map(|parameter| match parameter {
-        RefOr::T(parameter) => Some(parameter),
-        RefOr::Ref(_) => None,
-    });
-    let of_query =
-        parameters.filter(|parameter| matches!(parameter.parameter_in, ParameterIn::Query));
-    of_query.map(|parameter| parameter.name.clone()).collect()
-}
-
-/// Routes handlers, each by the path and method of its `#[utoipa::path]`.
+/// Defines two functions of handlers with a `#[utoipa::path]`: `routed` returns the router of their
+/// paths and methods, `described` their OpenAPI document and properties. The program calls the first
+/// only, so it does not contain the second.
 ///
 /// Each endpoint is a function of its own. One expression of all took 1.6 MB of code, mostly for
 /// the removal of the earlier routes if a later one panics.
 macro_rules! endpoints {
-    ($($handler:path),* $(,)?) => {
-        $crate::describe::Endpoints::new(&[$(|| {
-            let facts = $crate::describe::DescribedHandler::facts(&$handler);
-            (utoipa_axum::routes!($handler), facts)
-        }),*])
+    ($state:ty: $($handler:path),* $(,)?) => {
+        fn routed() -> axum::Router<$state> {
+            $crate::describe::router(&[$(|| {
+                use utoipa_axum::PathItemExt as _;
+                let (path, methods) = {
+                    utoipa_axum::paste! {
+                        let path = utoipa_axum::routes!(@path [path()] of $handler);
+                        let methods = utoipa_axum::routes!(@path [methods()] of $handler);
+                        (path, methods)
+                    }
+                };
+                let route = axum::routing::MethodRouter::new();
+                let route = methods
+                    .iter()
+                    .fold(route, |route, method| route.on(method.to_method_filter(), $handler));
+                (path, route)
+            }),*])
+        }
+
+        fn described() -> (utoipa::openapi::OpenApi, Vec<$crate::describe::EndpointFacts>) {
+            $crate::describe::describe::<$state>(&[$(|| {
+                let facts = $crate::describe::DescribedHandler::facts(&$handler);
+                (utoipa_axum::routes!($handler), facts)
+            }),*])
+        }
     };
 }
 pub(crate) use endpoints;

@@ -1,27 +1,21 @@
-//! `cargo xtask openapi`: writes `openapi.json` from the code. The tests compare the two.
+//! `cargo xtask openapi`: writes `openapi.json` from the code, by the test that compares the two.
 
-use std::{
-    fs,
-    process::{ExitCode, Stdio},
-};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::cargo;
+use crate::{cargo, child, signals::Signals};
+
+const TEST: &str = "openapi::the_committed_file_matches_the_code";
 
 /// Writes the OpenAPI document to its file.
 pub(crate) fn write() -> Result<ExitCode> {
-    let path = cargo::workspace_root().join("openapi.json");
-    fs::write(&path, generate()?).with_context(|| format!("cannot write {}", path.display()))?;
-    eprintln!("wrote {}", path.display());
-    Ok(ExitCode::SUCCESS)
-}
-
-fn generate() -> Result<String> {
-    let mut command = cargo::command("run");
-    command.args(["--quiet", "--package", "galley", "--profile", "ci", "--", "openapi"]);
-    let output = command.stderr(Stdio::inherit()).output().context("cargo cannot be started")?;
-    ensure!(output.status.success(), "`galley openapi` failed with {}", output.status);
-    ensure!(!output.stdout.is_empty(), "`galley openapi` wrote nothing");
-    String::from_utf8(output.stdout).context("`galley openapi` wrote something that is not UTF-8")
+    let signals = Signals::listen()?;
+    let programs = match cargo::test_programs("ci", &signals)? {
+        Ok(programs) => programs,
+        Err(status) => return Ok(child::exit_code(status)),
+    };
+    let mut test = programs.get("server").context("crates/server has no tests")?.command();
+    test.args(["--quiet", "--exact", TEST]).env("GALLEY_WRITE_OPENAPI", "1");
+    Ok(child::exit_code(child::run(&mut test, &signals)?))
 }

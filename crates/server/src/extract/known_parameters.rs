@@ -4,7 +4,7 @@
 //! and an undocumented parameter can't be used.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use axum::extract::MatchedPath;
 use axum::http::Method;
@@ -12,27 +12,85 @@ use axum::http::request::Parts;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::Error;
 use galley_domain::Invalid;
+use serde::Deserialize;
 
 use crate::app::App;
 use crate::extract::prefer::{Handling, handling};
+use crate::resources::openapi_document::openapi_text;
+
+/// The parameter that the OpenAPI document omits. Its response would make the result of every
+/// creation and change a union in generated clients.
+pub(crate) const UNDESCRIBED_PARAMETER: &str = "dryRun";
+
+/// The endpoints that have the omitted parameter.
+const WITH_UNDESCRIBED_PARAMETER: [(&str, Method); 3] = [
+    ("/content-pieces", Method::POST),
+    ("/content-pieces", Method::PUT),
+    ("/content-pieces/batch", Method::POST),
+];
 
 /// The names of the query parameters of each endpoint, by path and method.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownParameters(Arc<HashMap<(String, Method), Vec<String>>>);
+static KNOWN: LazyLock<HashMap<(String, Method), Vec<String>>> = LazyLock::new(|| {
+    let document: Document =
+        serde_json::from_str(&openapi_text()).expect("the tests compare it with the code");
+    let shared = &document.components.parameters;
+    let mut known = HashMap::new();
+    for (path, operations) in document.paths {
+        for (method, operation) in operations {
+            let method = method.to_ascii_uppercase().parse().expect("it is a method");
+            let parameters = operation.parameters.iter().map(|parameter| parameter.whole(shared));
+            let of_query = parameters.filter(|parameter| parameter.place == "query");
+            let mut names: Vec<_> = of_query.map(|parameter| parameter.name.clone()).collect();
+            let endpoint = (path.as_str(), method);
+            if WITH_UNDESCRIBED_PARAMETER.contains(&endpoint) {
+                names.push(UNDESCRIBED_PARAMETER.to_owned());
+            }
+            known.insert((path.clone(), endpoint.1), names);
+        }
+    }
+    known
+});
 
-impl FromIterator<((String, Method), Vec<String>)> for KnownParameters {
-    fn from_iter<I: IntoIterator<Item = ((String, Method), Vec<String>)>>(all: I) -> Self {
-        Self(Arc::new(all.into_iter().collect()))
+/// The parts of the OpenAPI document with the parameters.
+#[derive(Deserialize)]
+struct Document {
+    paths: HashMap<String, HashMap<String, Operation>>,
+    components: Components,
+}
+
+#[derive(Deserialize)]
+struct Components {
+    parameters: HashMap<String, Parameter>,
+}
+
+#[derive(Deserialize)]
+struct Operation {
+    #[serde(default)]
+    parameters: Vec<Parameter>,
+}
+
+/// A parameter, or a reference to a shared one.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Parameter {
+    #[serde(rename = "$ref")]
+    reference: Option<String>,
+    name: String,
+    #[serde(rename = "in")]
+    place: String,
+}
+
+impl Parameter {
+    fn whole<'p>(&'p self, shared: &'p HashMap<String, Self>) -> &'p Self {
+        let Some(reference) = &self.reference else { return self };
+        &shared[reference.trim_start_matches("#/components/parameters/")]
     }
 }
 
-impl KnownParameters {
-    /// Returns the parameters of a request's endpoint.
-    fn of(&self, parts: &Parts) -> &[String] {
-        let path = parts.extensions.get().map_or("", MatchedPath::as_str).to_owned();
-        let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
-        self.0.get(&(path, method)).map_or(&[], Vec::as_slice)
-    }
+/// Returns the query parameters of an endpoint.
+pub(crate) fn known_to(path: &str, method: &Method) -> &'static [String] {
+    let method = if *method == Method::HEAD { Method::GET } else { method.clone() };
+    KNOWN.get(&(path.to_owned(), method)).map_or(&[], Vec::as_slice)
 }
 
 /// The similarity from which a known name is suggested.
@@ -53,8 +111,8 @@ pub(crate) fn check(parts: &Parts, app: &App) -> Result<(), Error> {
     if query.is_empty() || is_callback || ignores_unknown(parts, app) {
         return Ok(());
     }
-    let Some(known) = parts.extensions.get::<KnownParameters>() else { return Ok(()) };
-    let known = known.of(parts);
+    let path = parts.extensions.get().map_or("", MatchedPath::as_str);
+    let known = known_to(path, &parts.method);
     let given = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     // A repeated parameter is reported once.
     let given: BTreeSet<_> =

@@ -9,6 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{conditions, examples, samples, shape, webhooks};
 use crate::describe::{EndpointFacts, HandlerFacts};
+use crate::extract::known_parameters::UNDESCRIBED_PARAMETER;
 use crate::openapi::headers::{
     RATE_LIMIT_HEADERS, headers, optional_header, parameters, refer_to_headers,
 };
@@ -37,10 +38,6 @@ const SESSION_SCHEME: &str = "session";
 
 /// The fields that examples show only in responses to creations.
 const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
-
-/// The parameter that the document omits. Its response would make the result of every creation and
-/// change a union in generated clients.
-const UNDESCRIBED_PARAMETER: &str = "dryRun";
 
 /// The operations that convert the content of pieces.
 const CONVERTING_OPERATIONS: [(&str, &str); 3] =

@@ -1,6 +1,7 @@
 //! Resources that requests share: caches, and bounds on load.
 
 pub(crate) mod console_files;
+pub(crate) mod openapi_document;
 pub(crate) mod overload;
 pub(crate) mod rate_limit;
 pub(crate) mod request_memory;

@@ -27,13 +27,16 @@ impl CompressedFile {
         Self { content_type, gzip, compressed, decompressed: OnceLock::new() }
     }
 
+    /// Returns the content without compression.
+    pub(crate) fn decompress(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        GzDecoder::new(self.gzip).read_to_end(&mut content).expect("the build compressed it");
+        content
+    }
+
     /// Returns the file without compression.
     pub(crate) fn decompressed(&self) -> &StaticFile {
-        self.decompressed.get_or_init(|| {
-            let mut content = Vec::new();
-            GzDecoder::new(self.gzip).read_to_end(&mut content).expect("the build compressed it");
-            StaticFile::new(self.content_type, content)
-        })
+        self.decompressed.get_or_init(|| StaticFile::new(self.content_type, self.decompress()))
     }
 
     /// Returns 200 with the file, compressed if the client accepts that.

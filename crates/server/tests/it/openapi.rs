@@ -161,11 +161,16 @@ async fn the_document_is_served_without_a_token(store: TestStore) {
     }
 }
 
+/// `cargo xtask openapi` sets the variable, so that the test writes the file.
 #[test]
 fn the_committed_file_matches_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.json");
+    let generated = serde_json::to_string_pretty(&*DOCUMENT).unwrap() + "\n";
+    if std::env::var_os("GALLEY_WRITE_OPENAPI").is_some() {
+        std::fs::write(path, &generated).unwrap();
+    }
     let committed = std::fs::read_to_string(path).unwrap();
-    assert!(committed == galley_server::router::openapi_text(), "run `cargo xtask openapi`");
+    assert!(committed == generated, "run `cargo xtask openapi`");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// The OpenAPI document.
 pub(crate) static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(galley_server::router::openapi_document);
+    LazyLock::new(galley_server::router::generate_openapi);
 
 /// The schemas of responses, without undescribed fields. Clients must accept additional fields, but
 /// the document must describe all of them.
