@@ -19,7 +19,7 @@ pub(crate) struct TestArguments {
 /// The arguments of `cargo xtask reliability`.
 #[derive(clap::Args)]
 pub(crate) struct ReliabilityArguments {
-    /// The extent: `short` takes ten minutes, `long` some hours.
+    /// The extent: `short` takes twenty minutes, `long` some hours.
     #[arg(value_enum, default_value_t = Size::Short)]
     pub(crate) size: Size,
     /// Run only these parts.

@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     cargo, child,
-    postgres::{self, Provision},
+    postgres::{self, Place, Provision},
     programs,
     signals::Signals,
     step::Steps,
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let mut measure = Command::new(target.join("release/galley-bench"));
     measure.arg("run").arg("--galley").arg(target.join("dist/galley"));
     measure.arg("--stores").arg(target.join("bench")).args(arguments);
-    let provision = postgres::provide_with(&[SHARED_BUFFERS]);
+    let provision = postgres::provide(&[SHARED_BUFFERS], Place::Disk);
     if let Provision::Missing(reason) = &provision {
         steps.skip("PostgreSQL", &format!("{reason:#}"));
     }

@@ -22,6 +22,7 @@ use std::{env, ffi::OsString};
 
 use anyhow::{Context, Error, Result};
 
+pub(crate) use scratch::Place;
 pub(crate) use server::TemporaryServer;
 
 /// The variable that holds a server's address for the tests.
@@ -61,38 +62,41 @@ impl Provision {
 
     /// Returns the environment variables that describe the server to tests. A variable without a
     /// value is to be removed.
-    pub(crate) fn variables(&self) -> [(&'static str, Option<OsString>); 2] {
+    pub(crate) fn variables(&self) -> Vec<(&'static str, Option<OsString>)> {
         let directory = match self {
             Self::Given(_) => env::var_os(DIRECTORY_VARIABLE),
             Self::Started(server) => Some(server.directory().into()),
             Self::Missing(_) => None,
         };
-        [(URL_VARIABLE, self.url().map(OsString::from)), (DIRECTORY_VARIABLE, directory)]
+        let mut variables =
+            vec![(URL_VARIABLE, self.url().map(OsString::from)), (DIRECTORY_VARIABLE, directory)];
+        if let Self::Started(server) = self
+            && let Some(temporary) = server.temporary()
+        {
+            variables.push(("TMPDIR", Some(temporary.into())));
+        }
+        variables
     }
 }
 
-/// Provides a server, and logs to standard error which one.
-pub(crate) fn provide() -> Provision {
-    provide_with(&[])
-}
-
-/// Provides a server as [`provide`] does. One of our own has these settings, too.
-pub(crate) fn provide_with(settings: &[&str]) -> Provision {
+/// Provides a server, and logs to standard error which one. One of our own has these settings, and
+/// its data is in this place.
+pub(crate) fn provide(settings: &[&str], place: Place) -> Provision {
     if let Some(url) = env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty()) {
         eprintln!("using the server that {URL_VARIABLE} names");
         return Provision::Given(url);
     }
-    start(settings).map_or_else(Provision::Missing, Provision::Started)
+    start(settings, place).map_or_else(Provision::Missing, Provision::Started)
 }
 
-fn start(settings: &[&str]) -> Result<TemporaryServer> {
+fn start(settings: &[&str], place: Place) -> Result<TemporaryServer> {
     let account = privileges::Account::choose()?;
     if let Some(binaries) = find::find(&account)? {
-        return TemporaryServer::start(&binaries, &account, settings);
+        return TemporaryServer::start(&binaries, &account, settings, place);
     }
     install::install(&account).context(NOT_FOUND)?;
     // The packages create a user of their own, which may not have existed before.
     let account = privileges::Account::choose()?;
     let binaries = find::find(&account)?.context(UNUSABLE)?;
-    TemporaryServer::start(&binaries, &account, settings)
+    TemporaryServer::start(&binaries, &account, settings, place)
 }

@@ -20,6 +20,7 @@ use crate::{
     arguments::{ReliabilityArguments, Size, TestArguments},
     cargo::{self, TestProgram},
     child, fuzz,
+    postgres::Place,
     signals::Signals,
     step::Steps,
     test::{self, Variables},
@@ -178,9 +179,9 @@ pub(crate) fn run(arguments: &ReliabilityArguments) -> Result<ExitCode> {
     let (parts, with_fuzz) = select_parts(arguments)?;
     let signals = Signals::listen()?;
     let mut steps = Steps::default();
-    let profile = match arguments.size {
-        Size::Short => "ci",
-        Size::Long => "release",
+    let (profile, place) = match arguments.size {
+        Size::Short => ("ci", Place::Memory),
+        Size::Long => ("release", Place::Disk),
     };
     let mut programs = HashMap::new();
     if !parts.is_empty() {
@@ -194,7 +195,8 @@ pub(crate) fn run(arguments: &ReliabilityArguments) -> Result<ExitCode> {
     let needed =
         TestArguments { no_postgres: false, require_postgres: true, cargo_arguments: Vec::new() };
     // The fuzz targets need neither PostgreSQL nor other programs.
-    let provided = if parts.is_empty() { None } else { Some(test::provide(&needed, &mut steps)?) };
+    let provided =
+        if parts.is_empty() { None } else { Some(test::provide(&needed, place, &mut steps)?) };
     let (variables, provision) = provided.unzip();
     let variables = variables.unwrap_or_default();
     let logs = cargo::target_directory().join("reliability");
@@ -291,8 +293,8 @@ fn reject_unknown_filters(tests: &[&str], program: &TestProgram) -> Result<()> {
     }
 }
 
-/// Returns a command for tests of a crate. They run one after another, as each may use the whole
-/// machine.
+/// Returns a command for tests of a crate. In a long run each has the whole machine, as it measures
+/// latencies.
 fn test_command(
     tests: &[&str],
     program: &TestProgram,
@@ -301,7 +303,11 @@ fn test_command(
 ) -> Command {
     let mut command = program.command();
     command.arg("--quiet").args(tests);
-    command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
+    let threads = match size {
+        Size::Short => test::processors(),
+        Size::Long => 1,
+    };
+    command.args(["--include-ignored", "--nocapture", "--test-threads"]).arg(threads.to_string());
     command.env("GALLEY_RELIABILITY", size.name()).env("RUST_BACKTRACE", "0");
     for (name, value) in variables {
         match value {

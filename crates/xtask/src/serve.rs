@@ -11,14 +11,14 @@ use anyhow::{Result, anyhow};
 
 use crate::{
     child,
-    postgres::{self, Provision, TemporaryServer},
+    postgres::{self, Place, Provision, TemporaryServer},
     signals::Signals,
 };
 
 /// Keeps a server running during a command, and returns the command's exit code.
 pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
     let signals = Signals::listen()?;
-    let provision = match postgres::provide() {
+    let provision = match postgres::provide(&[], Place::Disk) {
         Provision::Missing(reason) => {
             return Err(reason.context("no PostgreSQL server is available"));
         }

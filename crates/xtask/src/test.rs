@@ -19,7 +19,7 @@ use crate::{
     arguments::TestArguments,
     cargo, child,
     node::PACKAGES,
-    postgres::{self, Provision},
+    postgres::{self, Place, Provision},
     programs::PROGRAMS,
     python::ENVIRONMENTS,
     signals::Signals,
@@ -55,7 +55,7 @@ fn run_steps(
     if env::var_os("RUST_BACKTRACE").is_none_or(|value| value == "1") {
         tests.env("RUST_BACKTRACE", "0");
     }
-    let (variables, provision) = provide(arguments, steps)?;
+    let (variables, provision) = provide(arguments, Place::Memory, steps)?;
     for (name, value) in variables {
         match value {
             Some(value) => tests.env(name, value),
@@ -65,14 +65,18 @@ fn run_steps(
     if env::var_os(TEST_THREADS).is_none() {
         // Some tests wait for timeouts and for browsers. One more thread than processors uses that
         // time: the server's tests take four fifths of the time.
-        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        tests.env(TEST_THREADS, (processors + 1).to_string());
+        tests.env(TEST_THREADS, (processors() + 1).to_string());
     }
     let status = steps.run("Tests", || child::run(&mut tests, signals))?;
     if matches!(provision, Provision::Started(_)) {
         steps.run("PostgreSQL: stop", || drop(provision));
     }
     Ok(status)
+}
+
+/// Returns the number of processors that this program may use.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Environment variables to set, or to remove.
@@ -82,10 +86,11 @@ pub(crate) type Variables = Vec<(&'static str, Option<OsString>)>;
 /// runs until the returned [`Provision`] is dropped.
 pub(crate) fn provide(
     arguments: &TestArguments,
+    place: Place,
     steps: &mut Steps,
 ) -> Result<(Variables, Provision)> {
-    let provision = provide_postgres(arguments, steps)?;
-    let mut variables: Variables = provision.variables().into_iter().collect();
+    let provision = provide_postgres(arguments, place, steps)?;
+    let mut variables = provision.variables();
     let mut add = |name: &str, variable, provide: &dyn Fn() -> Result<PathBuf>| match steps
         .run(&format!("{name}: set up"), provide)
     {
@@ -122,14 +127,18 @@ pub(crate) fn provide_browser(
     provided
 }
 
-fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Provision> {
+fn provide_postgres(
+    arguments: &TestArguments,
+    place: Place,
+    steps: &mut Steps,
+) -> Result<Provision> {
     const PART: &str = "PostgreSQL tests";
     if arguments.no_postgres {
         let reason = "--no-postgres was given";
         steps.skip(PART, reason);
         return Ok(Provision::Missing(anyhow!(reason)));
     }
-    let provision = steps.run("PostgreSQL: start", postgres::provide);
+    let provision = steps.run("PostgreSQL: start", || postgres::provide(&[], place));
     if let Provision::Missing(reason) = &provision {
         if arguments.require_postgres {
             bail!("--require-postgres was given, but PostgreSQL is not available: {reason:#}");

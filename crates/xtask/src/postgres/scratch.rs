@@ -1,4 +1,5 @@
-//! The directory of one throw-away server, in the system's directory for temporary files.
+//! The directory of one throw-away server, in memory or in the system's directory for temporary
+//! files.
 //!
 //! Each directory has a lock file beside it, which its command locks. The kernel releases the lock
 //! when the command ends for any reason. So a directory with a free lock is a leftover, and its
@@ -20,6 +21,32 @@ use crate::child;
 
 const NAME_PREFIX: &str = "galley-postgres-";
 
+/// The file system in memory, and the free bytes that it needs. The tests use up to 3 GB.
+const MEMORY: &str = "/dev/shm";
+const MEMORY_NEEDED: u64 = 7 << 30;
+
+/// The place of a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In memory, if there is enough and `TMPDIR` names no other place. Tests take two thirds of
+    /// the time: PostgreSQL syncs the files of all databases whenever a test removes its own.
+    Memory,
+    /// In the system's directory for temporary files.
+    Disk,
+}
+
+impl Place {
+    fn path(self) -> PathBuf {
+        if self == Self::Disk || env::var_os("TMPDIR").is_some() {
+            return env::temp_dir();
+        }
+        match rustix::fs::statvfs(MEMORY) {
+            Ok(found) if found.f_bavail * found.f_frsize >= MEMORY_NEEDED => MEMORY.into(),
+            _ => env::temp_dir(),
+        }
+    }
+}
+
 /// A directory that is removed when this is dropped.
 pub(super) struct Scratch {
     path: PathBuf,
@@ -28,12 +55,12 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a directory that belongs to the account and that other users cannot read.
+    /// Creates a directory that belongs to the account and that other users cannot list.
     #[expect(clippy::disallowed_methods, reason = "a name that no other run has, not the time")]
-    pub(super) fn create(account: &Account) -> Result<Self> {
+    pub(super) fn create(account: &Account, place: Place) -> Result<Self> {
         let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
         let name = format!("{NAME_PREFIX}{}-{nanoseconds:09}", process::id());
-        let path = env::temp_dir().join(name);
+        let path = place.path().join(name);
         // The lock is taken before the directory exists, as the clean-up looks for directories.
         let lock_path = lock_path(&path);
         let lock = File::create_new(&lock_path)
@@ -42,10 +69,14 @@ impl Scratch {
         let scratch = Self { path, _lock: lock };
         let path = &scratch.path;
         DirBuilder::new()
-            .mode(0o700)
+            .mode(0o711)
             .create(path)
             .with_context(|| format!("cannot create {}", path.display()))?;
         account.change_owner(path)?;
+        if let Some(temporary) = scratch.temporary() {
+            fs::create_dir(&temporary)
+                .with_context(|| format!("cannot create {}", temporary.display()))?;
+        }
         Ok(scratch)
     }
 
@@ -56,6 +87,11 @@ impl Scratch {
     /// Returns the directory of the server's database, which initdb creates.
     pub(super) fn data(&self) -> PathBuf {
         data(&self.path)
+    }
+
+    /// Returns the directory for temporary files of tests, if it is in memory.
+    pub(super) fn temporary(&self) -> Option<PathBuf> {
+        self.path.starts_with(MEMORY).then(|| self.path.join("tmp"))
     }
 
     pub(super) fn log(&self) -> PathBuf {
@@ -71,7 +107,8 @@ impl Drop for Scratch {
 
 /// Stops the servers and removes the directories of killed commands.
 pub(super) fn remove_left_over(binaries: &Binaries, account: &Account) {
-    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
+    let places = [env::temp_dir(), PathBuf::from(MEMORY)];
+    for entry in places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten() {
         let named_by_us = entry.file_name().to_string_lossy().starts_with(NAME_PREFIX);
         // Symbolic links are not followed, as every user may create one here.
         let belongs_to_us = named_by_us

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     net::{Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::{
     binaries::Binaries,
     privileges::Account,
-    scratch::{self, Scratch},
+    scratch::{self, Place, Scratch},
 };
 use crate::child;
 
@@ -53,9 +53,14 @@ pub(crate) struct TemporaryServer {
 
 impl TemporaryServer {
     /// Creates a database and starts a server for it, with the settings for tests and then these.
-    pub(super) fn start(binaries: &Binaries, account: &Account, settings: &[&str]) -> Result<Self> {
+    pub(super) fn start(
+        binaries: &Binaries,
+        account: &Account,
+        settings: &[&str],
+        place: Place,
+    ) -> Result<Self> {
         scratch::remove_left_over(binaries, account);
-        let scratch = Scratch::create(account)?;
+        let scratch = Scratch::create(account, place)?;
         create_database(binaries, account, &scratch)?;
         for program in ["initdb", "postgres"] {
             binaries.write_script(program, account, scratch.path())?;
@@ -80,6 +85,11 @@ impl TemporaryServer {
     /// their data in it.
     pub(crate) fn directory(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// Returns the directory for temporary files of tests, if it is in memory.
+    pub(crate) fn temporary(&self) -> Option<PathBuf> {
+        self.scratch.temporary()
     }
 
     /// Returns true if the server process has not ended.
