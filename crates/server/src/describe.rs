@@ -171,8 +171,8 @@ fn method(item: &PathItem) -> Method {
 }
 
 /// Defines two functions of handlers with a `#[utoipa::path]`: `routed` returns the router of their
-/// paths and methods, `described` their OpenAPI document and properties. The program calls the first
-/// only, so it does not contain the second.
+/// paths and methods, `described` their OpenAPI document and properties. The program calls the
+/// first only, so it does not contain the second.
 ///
 /// Each endpoint is a function of its own. One expression of all took 1.6 MB of code, mostly for
 /// the removal of the earlier routes if a later one panics.

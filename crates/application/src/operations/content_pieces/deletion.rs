@@ -76,8 +76,8 @@ pub fn removal_event(
     event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
-/// Removes a piece from the workspace: into an entry of the trash, or for good. Returns the event of
-/// the published view, if the piece was published.
+/// Removes a piece from the workspace: into an entry of the trash, or for good. Returns the event
+/// of the published view, if the piece was published.
 pub(crate) async fn remove(
     tx: &WriteTx<'_>,
     environment: &Environment,
