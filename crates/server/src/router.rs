@@ -47,7 +47,8 @@ pub(crate) fn router(app: App) -> Router {
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
 }
 
-// Every handler. Its `#[utoipa::path]` states its path and method.
+// Every handler. Its `#[utoipa::path]` states its path and method. The macro defines `routed` and
+// `described`.
 endpoints! {
     App:
     content_pieces::get,
