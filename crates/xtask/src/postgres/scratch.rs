@@ -23,6 +23,7 @@ const NAME_PREFIX: &str = "galley-postgres-";
 
 /// The file system in memory, and the free bytes that it needs. The tests use up to 3 GB.
 const MEMORY: &str = "/dev/shm";
+#[cfg(target_os = "linux")]
 const MEMORY_NEEDED: u64 = 7 << 30;
 
 /// The place of a directory.
@@ -40,11 +41,23 @@ impl Place {
         if self == Self::Disk || env::var_os("TMPDIR").is_some() {
             return env::temp_dir();
         }
-        match rustix::fs::statvfs(MEMORY) {
-            Ok(found) if found.f_bavail * found.f_frsize >= MEMORY_NEEDED => MEMORY.into(),
-            _ => env::temp_dir(),
-        }
+        if is_memory_usable() { MEMORY.into() } else { env::temp_dir() }
     }
+}
+
+/// Returns true if the file system in memory has enough space. Some containers forbid programs
+/// there, and the directory has scripts.
+#[cfg(target_os = "linux")]
+fn is_memory_usable() -> bool {
+    rustix::fs::statvfs(MEMORY).is_ok_and(|found| {
+        found.f_bavail * found.f_frsize >= MEMORY_NEEDED
+            && !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_memory_usable() -> bool {
+    false
 }
 
 /// A directory that is removed when this is dropped.
