@@ -26,7 +26,7 @@ const INPUT_LENGTH_LIMIT: u32 = 4_096;
 const TARGETS: [&str; 6] = ["html", "markdown", "json", "front_matter", "identifiers", "search"];
 
 /// The targets of long runs only: they need the whole server, whose build with coverage takes ten
-/// times as long as the runs. Its unit tests check mutated inputs.
+/// times as long as the runs. Unit tests of the server check mutated inputs of all but the last.
 const SERVER_TARGETS: [&str; 5] = ["query", "schema", "body", "fields", "signatures"];
 
 /// Compiler flags that emit the branch coverage for libFuzzer.

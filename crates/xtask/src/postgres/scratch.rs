@@ -21,7 +21,7 @@ use crate::child;
 
 const NAME_PREFIX: &str = "galley-postgres-";
 
-/// The file system in memory, and the free bytes that it needs. The tests use up to 3 GB.
+/// The file system in memory, and the free bytes that it needs. The whole suite left 2 GB.
 const MEMORY: &str = "/dev/shm";
 #[cfg(target_os = "linux")]
 const MEMORY_NEEDED: u64 = 7 << 30;
