@@ -45,10 +45,14 @@ await run(async (browser) => {
   await clickEnd(page, "First.");
   await page.keyboard.type(" Offline.");
   await page.getByText("Offline: kept on this device").waitFor();
+  // The page sends the edits once more as it is left, and opens the piece only after that.
+  const refuseSave = (route) => (route.request().method() === "PUT" ? route.abort() : route.continue());
+  await page.route("**/content-pieces", refuseSave);
   await toList();
   await page.context().setOffline(false);
   await page.getByRole("link", { name: left.title }).first().click();
   await notice.waitFor();
+  await page.unroute("**/content-pieces", refuseSave);
   await clickEnd(page, "Third.");
   await page.keyboard.type(" Typed.");
   await saved(page);
