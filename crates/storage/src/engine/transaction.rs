@@ -5,7 +5,7 @@
 //! one round trip. On SQLite, each completes at its first poll.
 
 use std::ops::{ControlFlow, Deref};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
@@ -20,6 +20,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::full_text::FullTextEngine;
 use crate::engine::group_state::GroupState;
 use crate::engine::new_event::AppendedEvent;
+use crate::engine::postgres::connect::discard_plans;
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
 use crate::engine::sql_list::insert_of_rows;
@@ -30,6 +31,11 @@ use crate::engine::write_pressure::TimeSlice;
 
 /// The limit of rows that one INSERT has.
 const ROWS_PER_INSERT: usize = 16;
+
+/// The number of changes after which a transaction on PostgreSQL plans its statements again, and
+/// again after twice as many. The writes of a group make fewer. Plans that were made for empty
+/// tables may use an index that reads all rows of a workspace, also to check a foreign key.
+const CHANGES_BEFORE_REPLANNING: u32 = 1_024;
 
 /// A function that reads a row, and breaks if no further one is needed.
 type OnRow<'f> = dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>> + Send + 'f;
@@ -52,6 +58,8 @@ pub struct WriteTx<'a> {
     /// The time slice of a background transaction.
     slice: Option<&'a TimeSlice>,
     changes: Mutex<TransactionChanges>,
+    /// The number of statements that change rows.
+    change_count: AtomicU32,
     /// The state that the writes of a group share, if the transaction is one of a group.
     group: Option<&'a GroupState>,
 }
@@ -298,7 +306,7 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a TimeSlice>) -> Self {
-        Self { tx, slice, changes: Mutex::default(), group: None }
+        Self { tx, slice, changes: Mutex::default(), change_count: AtomicU32::new(0), group: None }
     }
 
     /// Creates the view of one write on a transaction that a group of writes shares.
@@ -443,7 +451,11 @@ impl<'a> WriteTx<'a> {
                 Ok(statement.raw_execute()? as u64)
             }
             TransactionEngine::Postgres(client) => {
+                let count = self.change_count.fetch_add(1, Ordering::Relaxed);
                 let response = async {
+                    if count >= CHANGES_BEFORE_REPLANNING && count.is_power_of_two() {
+                        discard_plans(client).await?;
+                    }
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     Ok(client.execute_raw(&statement, as_postgres(params)).await?)
                 };

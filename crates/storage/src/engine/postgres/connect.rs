@@ -143,7 +143,7 @@ async fn set_up(client: &ClientWrapper) -> std::result::Result<(), tokio_postgre
     client.batch_execute(SETTINGS).await
 }
 
-pub(super) async fn discard_plans(
+pub(crate) async fn discard_plans(
     client: &ClientWrapper,
 ) -> std::result::Result<(), tokio_postgres::Error> {
     client.batch_execute(DISCARD_PLANS).await

@@ -5,7 +5,7 @@
 //! read by one statement. Writes run at READ COMMITTED. Where two could conflict, the operation
 //! locks a row, or a unique index makes one of them retry.
 
-mod connect;
+pub(crate) mod connect;
 mod heartbeat;
 mod replica;
 mod session;
