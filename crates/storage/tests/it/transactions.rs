@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::{ContentPieceId, OrderKey};
 use galley_storage::{Database, Error, IdPage, ProcessRole, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
-use crate::store::{OpenStore, options};
+use crate::store::{OpenStore, id, options};
 
 /// Waits once for an event outside of the database.
 async fn await_elsewhere() {
@@ -250,4 +252,40 @@ async fn a_dropped_read_is_interrupted_and_keeps_its_thread_until_then() {
     // The writer and the checkpointer have a connection each, and the only reader thread has one.
     assert!(of_database.count() <= 4, "each dropped read has made a connection");
     database.close().await;
+}
+
+/// PostgreSQL plans the check of a foreign key while the referenced table is empty, when all its
+/// indexes seem equal.
+#[tokio::test]
+async fn foreign_keys_of_a_large_transaction_are_checked_by_their_own_index() {
+    const PIECES: u32 = 4_000;
+    let Some(store) = TestStore::postgres().await else { return };
+    let open = OpenStore::new(store).await;
+    let (workspace, first) = (open.workspace, open.piece("a", None));
+    let write = async move |tx: &WriteTx<'_>| {
+        for order in OrderKey::spread_part(None, None, 1..=PIECES, PIECES) {
+            let id = ContentPieceId::new(id());
+            let piece = ContentPiece { id, order, ..first.clone() };
+            content_pieces::insert(tx, workspace, &piece, "{}").await?;
+        }
+        Ok::<_, Error>(())
+    };
+    open.database.write("fill", write).await.unwrap();
+    let url = open.store.postgres_url().expect("it is PostgreSQL");
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = "SELECT idx_scan FROM pg_stat_user_indexes
+        WHERE indexrelname = 'content_pieces_pkey'";
+    // Each content refers to its piece. The first checks may use another index, as long as that is
+    // small. The server counts a transaction up to a second after its end.
+    let expected = i64::from(PIECES) / 3;
+    for _ in 0..100 {
+        if client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) >= expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let counts = "SELECT string_agg(indexrelname || ': ' || idx_scan, ', ')
+        FROM pg_stat_user_indexes WHERE relname = 'content_pieces'";
+    panic!("{}", client.query_one(counts, &[]).await.unwrap().get::<_, String>(0));
 }
