@@ -26,6 +26,23 @@ await run(async (browser) => {
   };
   const notice = page.getByText(/This device has unsaved changes/);
 
+  // A slow connection: the page says that it loads.
+  const { title: slow } = await piece();
+  let release;
+  const held = new Promise((next) => (release = next));
+  await page.route("**/content-pieces?id=*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.reload();
+  await page.getByText("Loading…").waitFor();
+  release();
+  await page.getByLabel("Title", { exact: true }).waitFor();
+  assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), slow);
+  assert.equal(await page.getByText("Loading…").count(), 0);
+  await page.unroute("**/content-pieces?id=*");
+  await toList();
+
   // A rejected value holds back nothing else, and is sent once it is corrected.
   const rejected = await piece();
   await page.getByLabel("Title", { exact: true }).fill("");
