@@ -1,7 +1,7 @@
 // The pages of an owner's week: tags, members, tokens, webhooks, the trash and the account.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { accessible, accessibleAtBothWidths, api, go, open, phone, run, saved, signIn, url } from "./harness.mjs";
+import { accessible, accessibleAtBothWidths, api, go, open, phone, run, saved, signIn, until, url } from "./harness.mjs";
 
 const received = [];
 const receiver = createServer((request, response) => {
@@ -172,8 +172,8 @@ await run(async (browser) => {
   await page.getByText("The trash is empty.").waitFor();
   const [piece] = await api("GET", "/content-pieces/list");
   assert.deepEqual([piece.title, piece.tags.map((tag) => tag.label)], ["Lost and found", ["Reports"]]);
-  for (let tries = 0; received.length < 3 && tries < 100; tries += 1) await new Promise((next) => setTimeout(next, 100));
-  assert.equal(received.length, 3, "the test, the creation and the restoration");
+  // The test, the creation and the restoration.
+  await until(() => received.length, 3);
 
   // The account, and all sessions.
   await go(page, "Account");

@@ -49,8 +49,7 @@ await run(async (browser) => {
   await page.getByText("Not saved", { exact: true }).waitFor();
   await clickEnd(page, "First.");
   await page.keyboard.type(" Kept.");
-  for (let tries = 0; !(await rejected.stored()).includes("First. Kept.") && tries < 50; tries += 1) await page.waitForTimeout(100);
-  assert.ok((await rejected.stored()).includes("First. Kept."));
+  await until(async () => (await rejected.stored()).includes("First. Kept."), true);
   await page.getByLabel("Title", { exact: true }).fill("A title again");
   await saved(page);
   assert.equal((await api("GET", `/content-pieces?id=${rejected.id}`)).title, "A title again");
@@ -160,6 +159,5 @@ await run(async (browser) => {
   await page.keyboard.press("Escape");
   await page.waitForURL(/\/console\/ws_[^/]+$/);
   const both = (html) => html.includes("First. Bye.") && html.includes("Third. Theirs.");
-  for (let tries = 0; !both(await leaving.stored()) && tries < 50; tries += 1) await page.waitForTimeout(100);
-  assert.ok(both(await leaving.stored()), await leaving.stored());
+  await until(async () => both(await leaving.stored()), true);
 });
