@@ -77,14 +77,23 @@ async fn print_hits(database: &Database, arguments: &SearchArguments) -> anyhow:
         after: None,
     };
     let scope = Scope { view: arguments.view, ..Scope::whole(workspace) };
-    let read = async move |tx: &Tx<'_>| search::search_in(tx, &scope, &request).await;
-    let page = database.read_long("search", read).await;
-    let page = match &arguments.variant {
-        Some(variant) => page.with_context(|| format!("--variant {variant}"))?,
-        None => page?,
+    let read = async move |tx: &Tx<'_>| {
+        let page = search::search_in(tx, &scope, &request).await?;
+        Ok::<_, Error>((page, indexer::is_behind(tx, workspace).await?))
+    };
+    let found = database.read_long("search", read).await;
+    let (page, is_behind) = match &arguments.variant {
+        Some(variant) => found.with_context(|| format!("--variant {variant}"))?,
+        None => found?,
     };
     for hit in &page.hits {
         print_hit(&page, hit, arguments.json)?;
+    }
+    if is_behind {
+        eprintln!(
+            "The index lacks the latest changes. A running server adds them soon; without a server:\n\
+             galley search rebuild"
+        );
     }
     Ok(())
 }

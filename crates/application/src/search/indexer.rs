@@ -93,6 +93,12 @@ async fn run(service: &Service, requests: &Handle) {
     }
 }
 
+/// Returns true if the index of a workspace lacks changes, or is being built.
+pub async fn is_behind(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<bool, Error> {
+    let behind = search_indexes::behind(tx, ANALYSIS, None, i64::MAX).await?;
+    Ok(behind.iter().any(|one| one.workspace == workspace))
+}
+
 /// Rebuilds the index of a workspace, all documents of it: by the servers of the store, or here if
 /// there are none. Reports the number of pieces so far.
 pub async fn rebuild(

@@ -101,6 +101,10 @@ async fn pieces_are_found_by_the_command_and_after_a_restore(store: TestStore) {
     drop(program);
     let restored = TestStore::sqlite();
     run_well(&restored, &["restore", path]);
+    let found = run(&mut command(&restored, &["search", "islands"]));
+    let has_index = store.engine() == "SQLite";
+    assert_eq!(stdout(&found).contains("To the islands."), has_index, "{found:?}");
+    assert_eq!(stderr(&found).contains("galley search rebuild"), !has_index, "{found:?}");
     // Without a server, the command itself rebuilds.
     let rebuilt = run_well(&restored, &["search", "rebuild"]);
     assert!(rebuilt.contains("2 pieces indexed"), "{rebuilt}");
