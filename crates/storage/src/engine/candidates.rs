@@ -9,8 +9,8 @@ use galley_domain::WorkspaceId;
 use crate::engine::error::Result;
 use crate::engine::row::{Column, Row};
 use crate::engine::sql_list::in_list;
-use crate::engine::transaction::WriteTx;
 use crate::engine::value::Value;
+use crate::engine::write_transaction::WriteTx;
 
 /// The factor of candidates to rows, if there are other nodes.
 const CANDIDATES_PER_ROW: usize = 4;

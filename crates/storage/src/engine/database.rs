@@ -25,8 +25,9 @@ use crate::engine::postgres::write_groups::WriteKey;
 use crate::engine::postgres::{Postgres, WriteKind, WriteSession};
 use crate::engine::sqlite::{Readers, Sqlite};
 use crate::engine::trace;
-use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::transaction::Tx;
 use crate::engine::write_pressure::WritePressure;
+use crate::engine::write_transaction::WriteTx;
 use crate::tables::ordering::note_if_long;
 
 /// An open database. Clones share it.

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::poll_once::finish_at_once;
-use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::transaction::Tx;
+use crate::engine::write_transaction::WriteTx;
 
 /// A read on SQLite, which keeps its result.
 pub(crate) type ErasedRead<'f> = dyn FnMut(&Tx<'_>) + Send + 'f;

@@ -15,8 +15,8 @@ use crate::engine::postgres::write_groups::{
     GroupEnd, GroupTransaction, RunningGroup, RunningWrite, WriteKey,
 };
 use crate::engine::postgres::{Postgres, WriteKind, WriteSession};
-use crate::engine::transaction::WriteTx;
 use crate::engine::write_pressure::TimeSlice;
+use crate::engine::write_transaction::WriteTx;
 use crate::tables::event_append::insert_appended;
 
 /// The result of a write in a group.

@@ -27,6 +27,7 @@ pub(crate) mod transaction_changes;
 pub(crate) mod unique_key;
 pub(crate) mod value;
 pub(crate) mod write_pressure;
+pub(crate) mod write_transaction;
 
 // Files of this folder name the file that has an item: otherwise they would import one another.
 pub(crate) use candidates::{Candidates, lock_candidates};
@@ -40,5 +41,6 @@ pub(crate) use options::{DatabaseUrl, Options, ProcessRole};
 pub(crate) use progress::Progress;
 pub(crate) use row::{OwnedRow, Row, read_row};
 pub(crate) use sql_list::{in_list, in_list_or_all};
-pub(crate) use transaction::{Tx, WriteTx};
+pub(crate) use transaction::Tx;
 pub(crate) use value::{Value, params, row};
+pub(crate) use write_transaction::WriteTx;

@@ -17,8 +17,8 @@ use super::session::WriteSession;
 use super::timeouts::ResponseTimeout;
 use crate::engine::error::Error;
 use crate::engine::group_state::GroupState;
-use crate::engine::transaction::WriteTx;
 use crate::engine::transaction_changes::TransactionChanges;
+use crate::engine::write_transaction::WriteTx;
 
 /// The limit of writes in a group.
 const GROUP_SIZE_LIMIT: usize = 128;

@@ -27,8 +27,9 @@ use crate::engine::error::{Error, Result};
 use crate::engine::options::Options;
 use crate::engine::poll_once::finish_at_once;
 use crate::engine::statement_log::StatementLog;
-use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::transaction::Tx;
 use crate::engine::write_pressure::WritePressure;
+use crate::engine::write_transaction::WriteTx;
 use crate::tables::event_append::insert_appended;
 
 /// The capacity of the queue.
