@@ -22,7 +22,7 @@ pub use engine::database::{BackgroundShare, Database};
 pub use engine::error::{Cause, Error, Failure, Result};
 pub use engine::full_text::FullTextEngine;
 pub use engine::inspection::{Inspection, check_standby};
-pub use engine::migrate::PendingMigration;
+pub use engine::migrations::PendingMigration;
 pub use engine::options::{DatabaseUrl, Options, ProcessRole};
 pub use engine::postgres::write_groups::WriteKey;
 pub use engine::progress::Progress;

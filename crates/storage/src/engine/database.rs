@@ -17,7 +17,7 @@ use crate::engine::error::{Error, Failure, Result};
 use crate::engine::full_text::FullTextEngine;
 use crate::engine::group_commit::{GroupedResult, run_alone, run_in_group};
 use crate::engine::heartbeat::Heartbeat;
-use crate::engine::migrate;
+use crate::engine::migrations;
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::poll_once::finish_at_once;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
@@ -548,9 +548,9 @@ impl Database {
     /// this one must not use it.
     pub async fn ping(&self) -> Result<()> {
         self.check_files()?;
-        let unknown = async |tx: &Tx<'_>| migrate::unknown(tx).await;
+        let unknown = async |tx: &Tx<'_>| migrations::unknown(tx).await;
         for (oldest_program, name) in self.read_row::<_, Error, _>("ping", unknown).await? {
-            migrate::reject_too_old(self.program_version, &oldest_program, &name)?;
+            migrations::reject_too_old(self.program_version, &oldest_program, &name)?;
         }
         // `read_row` uses the shared connection, so this checks one of the pool as well.
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await

@@ -5,7 +5,7 @@ use galley_domain::Timestamp;
 use rusqlite::Connection;
 
 use crate::engine::error::{Error, Result};
-use crate::engine::migrate::{self, PendingMigration};
+use crate::engine::migrations::{self, PendingMigration};
 use crate::engine::options::{DatabaseUrl, Options};
 use crate::engine::postgres;
 use crate::engine::sqlite::open_reader;
@@ -65,12 +65,12 @@ impl Inspection {
 fn of_sqlite(connection: &Connection, options: &Options) -> Result<Inspection> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
     let is_empty = number("SELECT count(*) FROM sqlite_schema")? == Some(0);
-    let applied = if is_empty { Vec::new() } else { migrate::sqlite_record(connection)? };
+    let applied = if is_empty { Vec::new() } else { migrations::sqlite_record(connection)? };
     let last_event = if applied.is_empty() { None } else { number(LAST_EVENT)? };
     let version: String = connection.query_row("SELECT sqlite_version()", [], |row| row.get(0))?;
     let bytes = number("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
     let bytes = to_unsigned(bytes.unwrap_or(0));
-    let pending = migrate::pending(&applied, options.program_version)?;
+    let pending = migrations::pending(&applied, options.program_version)?;
     // The size of one table is not known here.
     let is_rewritten = pending.iter().any(|migration| !migration.rewritten_tables.is_empty());
     Ok(Inspection {
@@ -102,7 +102,7 @@ async fn of_postgres(client: &ClientWrapper, options: &Options) -> Result<Inspec
         )
         .await?;
     let applied =
-        if row.try_get(0)? { migrate::postgres_record(client).await? } else { Vec::new() };
+        if row.try_get(0)? { migrations::postgres_record(client).await? } else { Vec::new() };
     let last_event: Option<i64> = if applied.is_empty() {
         None
     } else {
@@ -146,7 +146,7 @@ async fn of_postgres(client: &ClientWrapper, options: &Options) -> Result<Inspec
              2 billion: run VACUUM in this database"
         ));
     }
-    let pending = migrate::pending(&applied, options.program_version)?;
+    let pending = migrations::pending(&applied, options.program_version)?;
     let rewritten: Vec<&str> =
         pending.iter().flat_map(|migration| migration.rewritten_tables.clone()).collect();
     let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint

@@ -12,6 +12,8 @@ pub(crate) mod group_state;
 pub(crate) mod heartbeat;
 pub(crate) mod inspection;
 pub(crate) mod migrate;
+pub(crate) mod migration_sql;
+pub(crate) mod migrations;
 pub(crate) mod new_event;
 pub(crate) mod options;
 pub(crate) mod poll_once;
