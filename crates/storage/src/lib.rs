@@ -18,7 +18,8 @@ pub use backup::{
     remove_asset_file, restore, verify,
 };
 pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified};
-pub use engine::database::{BackgroundShare, Database};
+pub use engine::database::Database;
+pub use engine::database_writes::BackgroundShare;
 pub use engine::error::{Cause, Error, Failure, Result};
 pub use engine::full_text::FullTextEngine;
 pub use engine::inspection::{Inspection, check_standby};

@@ -3,6 +3,7 @@
 pub(crate) mod candidates;
 pub(crate) mod change_tracking;
 pub(crate) mod database;
+pub(crate) mod database_writes;
 pub(crate) mod domain_types;
 pub(crate) mod erased;
 pub(crate) mod error;
