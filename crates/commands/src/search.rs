@@ -8,7 +8,7 @@ use galley_application::{Environment, Error, Scope};
 use galley_domain::WorkspaceId;
 use galley_domain::variant::VariantRef;
 use galley_storage::content_piece_filters::PieceFilters;
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::{Database, Tx, content_piece_list, workspaces};
 use serde_json::json;
 

@@ -28,7 +28,7 @@ use galley_domain::{
 };
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::{
     self as storage, Database, Failure as _, IdPage, Tx, WriteTx, members, ordering,
 };
@@ -312,7 +312,7 @@ async fn current_piece(
 ) -> Result<Option<CurrentPiece>, Error> {
     let shown = async |variant| {
         let view = View { variant, content: true, ..View::default() };
-        storage::content_pieces::find_visible(tx, workspace, id, None, view).await
+        storage::content_piece_view::find_visible(tx, workspace, id, None, view).await
     };
     let Some((piece, content)) = shown(None).await? else { return Ok(None) };
     let hash = hash(tx, workspace, &piece, content.as_deref()).await?;

@@ -8,7 +8,7 @@ use galley_domain::permission::Resource;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, Permission, PermissionSet, Timestamp};
 use galley_storage::authentication::{self, Authentication};
-use galley_storage::content_pieces::{self, View};
+use galley_storage::content_piece_view::{self, View};
 use galley_storage::preview_tokens::{self, PreviewToken};
 use galley_storage::{Error as StorageError, Tx, WriteTx, content_groups};
 
@@ -42,7 +42,7 @@ pub async fn issue(caller: &Caller, id: ContentPieceId) -> Result<IssuedPreview,
         scope.require_current_view()?;
         let (workspace, within) = (scope.workspace, scope.content_groups.as_deref());
         let found =
-            content_pieces::find_visible(tx, workspace, id, within, View::default()).await?;
+            content_piece_view::find_visible(tx, workspace, id, within, View::default()).await?;
         let (piece, _) = found.ok_or_else(Error::not_found)?;
         // The credential may have ended since the authentication.
         let credential = own.token().credential;

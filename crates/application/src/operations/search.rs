@@ -10,7 +10,7 @@ use galley_domain::variant::VariantRef;
 use galley_search::{Field, Highlight, Highlighter, Language, Query};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
-use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::content_piece_view::{PieceInView, View};
 use galley_storage::search_hits::{self, Hit, Search, SearchedPartition};
 use galley_storage::{Tx, search_indexes};
 

@@ -7,7 +7,7 @@ use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, ContentPieceId, TagId, VariantId, WorkspaceId};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::custom_data_schemas::{self, EffectiveSchema};
 use galley_storage::search_indexes::{DocumentTerms, Partition};
 use galley_storage::{Tx, tags, variants, workspaces};
@@ -99,7 +99,7 @@ impl<'t, 'a> PieceReader<'t, 'a> {
         let left = (READ_SIZE + 1).saturating_sub(self.size).max(1);
         let (pieces, is_cut) =
             content_piece_list::list_until(self.tx, self.workspace, &query, left).await?;
-        let sizes = pieces.iter().map(galley_storage::content_pieces::size);
+        let sizes = pieces.iter().map(galley_storage::content_piece_view::size);
         self.size += sizes.sum::<usize>() + usize::from(is_cut) * READ_SIZE;
         Ok(pieces)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use galley_domain::publication::{Publication, PublishedRevision};
 use galley_storage::content_piece_variants::Override;
-use galley_storage::content_pieces::PieceInView;
+use galley_storage::content_piece_view::PieceInView;
 use galley_storage::import_sources::PieceSource;
 use serde::Serialize;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use galley_application::{Environment, Error};
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, VariantId, WorkspaceId};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::{
     IdPage, Snapshot, Tx, content_piece_variants, import_sources, members, roles, tags, variants,
     webhooks, workspaces,

@@ -8,7 +8,7 @@ use galley_content::{Address, Tree};
 use galley_domain::asset::{Asset, AssetFile, referenced_keys};
 use galley_domain::text::WebReference;
 use galley_domain::{AssetKey, WorkspaceId};
-use galley_storage::content_pieces::PieceInView;
+use galley_storage::content_piece_view::PieceInView;
 use galley_storage::{Snapshot, Tx, assets};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 

@@ -10,7 +10,7 @@ use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::content_piece_view::{PieceInView, View};
 use galley_storage::{IdPage, Snapshot, Tx, content_groups, members, tags, variants};
 
 /// The number of pieces in one read.

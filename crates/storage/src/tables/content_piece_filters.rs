@@ -8,7 +8,8 @@ use galley_domain::{
 
 use crate::engine::{Value, in_list};
 use crate::tables::content_piece_references::ReferenceTable;
-use crate::tables::content_pieces::{View, under_filter};
+use crate::tables::content_piece_view::View;
+use crate::tables::content_pieces::under_filter;
 use crate::tables::piece_tables::{PieceTables, tables};
 
 /// The filters of a list. With a variant, slug, tags, member and dates are those of the variant.

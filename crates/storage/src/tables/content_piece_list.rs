@@ -10,7 +10,7 @@ use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 
 use crate::engine::{Result, Tx, Value, row};
 use crate::tables::content_piece_filters::{NO_DATE, PieceFilters, ReferenceRows, date_expression};
-use crate::tables::content_pieces::{self, PieceInView, View};
+use crate::tables::content_piece_view::{self, PieceInView, View};
 use crate::tables::piece_tables::tables;
 
 /// The sort key of a list.
@@ -131,7 +131,7 @@ pub async fn list_until(
     let (sql, params) = statement(workspace, query);
     let mut read = 0;
     let is_enough = |viewed: &PieceInView| {
-        read += content_pieces::size(viewed);
+        read += content_piece_view::size(viewed);
         read >= bytes
     };
     tx.query_until(&sql, &params, |row| query.view.read(row), is_enough).await

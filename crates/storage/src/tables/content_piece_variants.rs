@@ -1,5 +1,5 @@
 //! Overrides of pieces in variants: a row for a piece's fields, one for its content, and rows that
-//! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
+//! index tags and members. They are read with their piece ([`crate::tables::content_piece_view`],
 //! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
 use std::collections::BTreeSet;

@@ -2,22 +2,21 @@
 //! members.
 //!
 //! Lists are in [`crate::tables::content_piece_list`], order keys in [`crate::tables::ordering`],
-//! and overrides in [`crate::tables::content_piece_variants`].
+//! and overrides in [`crate::tables::content_piece_variants`]. Reads with content, or in a variant,
+//! are in [`crate::tables::content_piece_view`].
 
 use futures_util::future::try_join;
-use std::collections::BTreeSet;
-
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Description};
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, VariantId, WorkspaceId};
 
-use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row, row};
-use crate::tables::asset_references::{ReferringPart, keys_of_content, keys_of_fields};
+use crate::engine::{Affects, Result, Row, Tx, Value, WriteTx, in_list, params, read_row};
+use crate::tables::asset_references::{ReferringPart, keys_of_content};
 use crate::tables::content_piece_revisions::{LatestRevision, part_key};
-use crate::tables::piece_tables::{PieceTables, affects, tables};
-use crate::tables::{content_piece_references, content_piece_variants};
+use crate::tables::piece_rows::{delete_in, insert_in, part_of, update_in};
+use crate::tables::piece_tables::tables;
 
 macro_rules! columns {
     ($($custom_data:literal),*) => {
@@ -59,7 +58,7 @@ const COLUMNS: &str = columns(ContentView::Current);
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after these.
-const COLUMNS_END: usize = 29;
+pub(super) const COLUMNS_END: usize = 29;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let fields = read_row!(row, 6 => ContentPieceFields {
@@ -258,36 +257,6 @@ async fn find_if_unlocked<T: HasVersion + Send>(
     }
 }
 
-/// The form in which pieces are read: with the overrides of a variant or without, with content or
-/// without.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct View {
-    /// The view of the content.
-    pub of: ContentView,
-    /// The variant whose overrides are applied.
-    pub variant: Option<VariantId>,
-    /// True to read the content.
-    pub content: bool,
-    /// True to read no custom data, which may be large.
-    pub skips_custom_data: bool,
-}
-
-/// A piece in the requested form, with its content as the JSON text of the tree.
-pub type PieceInView = (ContentPiece, Option<String>);
-
-/// Returns its approximate size in bytes.
-pub fn size((piece, tree): &PieceInView) -> usize {
-    let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
-    row_size(piece) + custom_data + tree.as_ref().map_or(0, String::len)
-}
-
-/// Returns the approximate size of its row in bytes, without content and custom data.
-fn row_size(piece: &ContentPiece) -> usize {
-    /// The total of the short columns.
-    const REST: usize = 1_024;
-    REST + piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
-}
-
 /// Returns an upper bound of the bytes written when a piece gets another order key. These are its
 /// row and its event, which includes the tags and members of the piece.
 pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
@@ -312,78 +281,6 @@ pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
     REST + 3 * texts + fields.tags.len() * TAG + fields.members.len() * MEMBER
 }
 
-impl View {
-    /// Returns `SELECT … FROM …`, whose rows [`View::read`] reads. The pieces are `p`, their
-    /// overrides in the variant `v`.
-    pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
-        let tree = match (self.content, self.variant) {
-            (false, _) => "",
-            (true, None) => ", c.tree",
-            (true, Some(_)) => ", COALESCE(vc.tree, c.tree)",
-        };
-        let (columns, overrides) = if self.skips_custom_data {
-            (COLUMNS_WITHOUT_CUSTOM_DATA, content_piece_variants::COLUMNS_WITHOUT_CUSTOM_DATA)
-        } else {
-            (columns(self.of), content_piece_variants::COLUMNS)
-        };
-        let from = self.tables(params);
-        match self.variant {
-            Some(_) => format!("SELECT {columns}{tree}, {overrides} {from}"),
-            None => format!("SELECT {columns}{tree} {from}"),
-        }
-    }
-
-    /// Returns the `FROM …` of the same statement.
-    pub(super) fn tables(self, params: &mut Vec<Value<'_>>) -> String {
-        let PieceTables { pieces, contents, variants, variant_contents, .. } = tables(self.of);
-        let content = if self.content {
-            format!(
-                " JOIN {contents} c ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id"
-            )
-        } else {
-            String::new()
-        };
-        let Some(variant) = self.variant else { return format!("FROM {pieces} p{content}") };
-        params.push(variant.into());
-        let variant = params.len();
-        let join = |table: &str, alias: &str| {
-            format!(
-                " LEFT JOIN {table} {alias} ON {alias}.workspace_id = p.workspace_id
-                    AND {alias}.content_piece_id = p.id AND {alias}.variant_id = ?{variant}"
-            )
-        };
-        let overrides = join(variants, "v");
-        let own_content = if self.content { join(variant_contents, "vc") } else { String::new() };
-        format!("FROM {pieces} p{content}{overrides}{own_content}")
-    }
-
-    pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
-        let piece = read(row)?;
-        let tree = self.content.then(|| row.get::<String>(COLUMNS_END)).transpose()?;
-        if self.variant.is_none() {
-            return Ok((piece, tree));
-        }
-        let first = COLUMNS_END + usize::from(self.content);
-        Ok((piece.with_overrides(content_piece_variants::read(row, first)?), tree))
-    }
-}
-
-/// Finds a piece in this view, in one statement. If `within` is set, the piece must be in the
-/// subtree of one of its groups.
-pub async fn find_visible(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    id: ContentPieceId,
-    within: Option<&[ContentGroupId]>,
-    view: View,
-) -> Result<Option<PieceInView>> {
-    let mut params = vec![Value::from(workspace), Value::from(id)];
-    let select = view.select(&mut params);
-    let filter = within.map_or_else(String::new, |roots| under_filter(roots, &mut params));
-    let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.id = ?2{filter}");
-    tx.find(&sql, &params, |row| view.read(row)).await
-}
-
 /// Returns the condition that the piece is in the subtree of one of `roots`.
 pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
@@ -403,74 +300,6 @@ pub async fn insert(
     insert_in(tx, workspace, ContentView::Current, piece, tree).await
 }
 
-/// Inserts a piece and its content into a view, without its publication.
-pub(super) async fn insert_in(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    view: ContentView,
-    piece: &ContentPiece,
-    tree: &str,
-) -> Result<()> {
-    let (tables, affects) = (tables(view), affects(view, workspace, piece.id));
-    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    push_columns(piece, &mut params);
-    params.extend(row![piece.created_at, piece.created_by]);
-    let sql = format!(
-        "INSERT INTO {} (workspace_id, id, content_group_id, order_key, version,
-            updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, updated_by,
-            revision, created_at_ms, created_by)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20, ?21, ?22, ?23)",
-        tables.pieces
-    );
-    tx.execute(&sql, &params, affects).await?;
-    let sql = format!(
-        "INSERT INTO {} (workspace_id, content_piece_id, tree) VALUES (?1, ?2, ?3)",
-        tables.contents
-    );
-    tx.execute(&sql, params![workspace, piece.id, tree], affects).await?;
-    if piece.fields.custom_data.is_some() {
-        update_custom_data(tx, workspace, view, piece).await?;
-    }
-    let part = part_of(workspace, view, piece.id);
-    part.update(tx, &BTreeSet::new(), &keys_of_fields(&piece.fields)).await?;
-    let content = ReferringPart { is_content: true, ..part };
-    content.update(tx, &BTreeSet::new(), &keys_of_content(Some(tree))).await?;
-    content_piece_references::insert(tx, workspace, view, piece).await
-}
-
-/// Returns the fields of a piece as a part that refers to assets.
-const fn part_of(
-    workspace: WorkspaceId,
-    view: ContentView,
-    piece: ContentPieceId,
-) -> ReferringPart {
-    ReferringPart { workspace, view, piece, variant: None, is_content: false }
-}
-
-/// Stores a piece's custom data, or deletes it if there is none.
-async fn update_custom_data(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    view: ContentView,
-    piece: &ContentPiece,
-) -> Result<()> {
-    let table = tables(view).custom_data;
-    let sql = match piece.fields.custom_data {
-        Some(_) => format!(
-            "INSERT INTO {table} (workspace_id, content_piece_id, custom_data)
-             VALUES (?1, ?2, ?3)
-             ON CONFLICT (workspace_id, content_piece_id)
-                DO UPDATE SET custom_data = excluded.custom_data"
-        ),
-        None => format!("DELETE FROM {table} WHERE workspace_id = ?1 AND content_piece_id = ?2"),
-    };
-    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
-    tx.change(&sql, &params, affects(view, workspace, piece.id)).await
-}
-
 /// Updates a piece. `before` is its state in the database.
 pub async fn update(
     tx: &WriteTx<'_>,
@@ -479,59 +308,6 @@ pub async fn update(
     piece: &ContentPiece,
 ) -> Result<()> {
     update_in(tx, workspace, ContentView::Current, before, piece).await
-}
-
-/// Updates a piece in a view.
-pub(super) async fn update_in(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    view: ContentView,
-    before: &ContentPiece,
-    piece: &ContentPiece,
-) -> Result<()> {
-    let (mut was, mut is) = (Vec::new(), Vec::new());
-    push_columns(before, &mut was);
-    push_columns(piece, &mut is);
-    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    let mut changes = Vec::new();
-    for ((column, was), is) in UPDATABLE_COLUMNS.into_iter().zip(was).zip(is) {
-        if was != is || !INDEXED_COLUMNS.contains(&column) {
-            params.push(is);
-            changes.push(format!("{column} = ?{}", params.len()));
-        }
-    }
-    let (changes, pieces) = (changes.join(", "), tables(view).pieces);
-    let sql = format!("UPDATE {pieces} SET {changes} WHERE workspace_id = ?1 AND id = ?2");
-    tx.execute(&sql, &params, affects(view, workspace, piece.id)).await?;
-    if before.fields.custom_data != piece.fields.custom_data {
-        update_custom_data(tx, workspace, view, piece).await?;
-    }
-    let (assets_before, assets) = (keys_of_fields(&before.fields), keys_of_fields(&piece.fields));
-    part_of(workspace, view, piece.id).update(tx, &assets_before, &assets).await?;
-    content_piece_references::update(tx, workspace, view, before, piece).await
-}
-
-/// Updates the publication of a piece, as both views show it. Its version stays.
-pub(super) async fn update_publication(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    view: ContentView,
-    id: ContentPieceId,
-    publication: &Publication,
-) -> Result<()> {
-    let sql = format!(
-        "UPDATE {} SET published_revision = ?3, published_at_ms = ?4, published_by = ?5,
-            publish_at_ms = ?6, publish_revision = ?7, unpublish_at_ms = ?8
-         WHERE workspace_id = ?1 AND id = ?2",
-        tables(view).pieces
-    );
-    let published = publication.published;
-    let params = params! {
-        workspace, id, published.map(|one| one.number), published.map(|one| one.at),
-        published.map(|one| one.by), publication.publish_at, publication.publish_revision,
-        publication.unpublish_at
-    };
-    tx.change(&sql, params, affects(view, workspace, id)).await
 }
 
 /// Finds the content of a piece, as seen in a variant.
@@ -575,25 +351,6 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     delete_in(tx, workspace, ContentView::Current, piece).await
 }
 
-/// Deletes a piece from a view.
-pub(super) async fn delete_in(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    view: ContentView,
-    piece: &ContentPiece,
-) -> Result<()> {
-    let (tables, affects) = (tables(view), affects(view, workspace, piece.id));
-    content_piece_references::delete(tx, workspace, view, piece).await?;
-    let key = params![workspace, piece.id];
-    let sql = format!(
-        "DELETE FROM {} WHERE workspace_id = ?1 AND content_piece_id = ?2",
-        tables.contents
-    );
-    tx.execute(&sql, key, affects).await?;
-    let sql = format!("DELETE FROM {} WHERE workspace_id = ?1 AND id = ?2", tables.pieces);
-    tx.change(&sql, key, affects).await
-}
-
 /// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against
 /// moves until the transaction ends.
 pub async fn list_in_group_for_deletion(
@@ -633,43 +390,4 @@ pub async fn has_more_than(
             WHERE g.workspace_id = ?1 AND g.ancestor_id = ?2)
         LIMIT 1 OFFSET ?3";
     tx.exists(sql, params![workspace, group, count]).await
-}
-
-/// The columns that updates may change, in the order of [`push_columns`].
-const UPDATABLE_COLUMNS: [&str; 19] = [
-    "content_group_id",
-    "order_key",
-    "version",
-    "updated_at_ms",
-    "date_ms",
-    "title",
-    "description",
-    "slug",
-    "cover_url",
-    "cover_alt",
-    "cover_width",
-    "canonical_link",
-    "filename",
-    "tag_ids",
-    "member_ids",
-    "placed_at_ms",
-    "variant_ids",
-    "updated_by",
-    "revision",
-];
-
-/// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
-/// all columns that a statement names. Updates include all other columns, so that few statements
-/// need to be prepared.
-const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
-
-/// Adds the values of [`UPDATABLE_COLUMNS`].
-fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
-    let fields = &piece.fields;
-    params.extend(row! {
-        piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
-        &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
-        &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
-        &fields.members, piece.placed_at, &piece.variants, piece.updated_by, piece.revision
-    });
 }

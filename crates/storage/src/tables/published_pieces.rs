@@ -1,8 +1,8 @@
 //! The published view: published pieces, each as it is at its published revision.
 //!
 //! Its tables have the columns of those of the current view, and the functions of these write them
-//! ([`crate::tables::content_pieces`], [`crate::tables::content_piece_variants`]). Reads of pieces
-//! take the view ([`crate::content_pieces::View`]).
+//! (`piece_rows`, [`crate::tables::content_piece_variants`]). Reads of pieces take the view
+//! ([`crate::content_piece_view::View`]).
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::publication::{ContentView, Publication};
@@ -10,7 +10,7 @@ use galley_domain::{ContentGroupId, ContentPieceId, Timestamp, WorkspaceId};
 
 use crate::engine::{Result, Tx, WriteTx, in_list, params};
 use crate::tables::content_piece_variants::{self, Override};
-use crate::tables::content_pieces;
+use crate::tables::{content_pieces, piece_rows};
 
 const VIEW: ContentView = ContentView::Published;
 
@@ -97,12 +97,12 @@ pub async fn insert(
     tree: &str,
     overrides: &[Override],
 ) -> Result<()> {
-    content_pieces::insert_in(tx, workspace, VIEW, piece, tree).await?;
+    piece_rows::insert_in(tx, workspace, VIEW, piece, tree).await?;
     for overrides in overrides {
         content_piece_variants::insert(tx, workspace, VIEW, piece.id, overrides).await?;
     }
     let publication = &piece.publication;
-    content_pieces::update_publication(tx, workspace, VIEW, piece.id, publication).await
+    piece_rows::update_publication(tx, workspace, VIEW, piece.id, publication).await
 }
 
 /// Updates the group and the position of a published piece. `before` is its state in the database.
@@ -112,12 +112,12 @@ pub async fn update_place(
     before: &ContentPiece,
     piece: &ContentPiece,
 ) -> Result<()> {
-    content_pieces::update_in(tx, workspace, VIEW, before, piece).await
+    piece_rows::update_in(tx, workspace, VIEW, before, piece).await
 }
 
 /// Deletes a piece from the published view.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    content_pieces::delete_in(tx, workspace, VIEW, piece).await
+    piece_rows::delete_in(tx, workspace, VIEW, piece).await
 }
 
 /// A piece whose publication is to change.
@@ -148,5 +148,5 @@ pub async fn update_publication(
     publication: &Publication,
 ) -> Result<()> {
     let view = ContentView::Current;
-    content_pieces::update_publication(tx, workspace, view, id, publication).await
+    piece_rows::update_publication(tx, workspace, view, id, publication).await
 }

@@ -10,7 +10,7 @@ use galley_search::{Clause, Query, TermPrefix};
 
 use crate::engine::{FullTextEngine, Result, Row, Tx, Value, in_list, params, read_row};
 use crate::tables::content_piece_filters::PieceFilters;
-use crate::tables::content_pieces::View;
+use crate::tables::content_piece_view::View;
 
 /// The limit on hits of a search.
 pub const HITS_LIMIT: u16 = 200;

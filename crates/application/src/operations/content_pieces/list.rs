@@ -6,7 +6,7 @@ use galley_domain::variant::VariantRef;
 use galley_domain::{Invalid, OrderKey};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::{self as storage, Tx};
 
 use crate::caller::Caller;

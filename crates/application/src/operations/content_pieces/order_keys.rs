@@ -9,11 +9,11 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::event::ResourceChange;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::{self, View};
 use galley_storage::event_append::{self, NewEvent};
 use galley_storage::order_key_spread::{self, MovedPieces, SpreadPlan};
 use galley_storage::ordering::OrderedPiece;
-use galley_storage::{Tx, WriteTx, content_groups, content_pieces, ordering};
+use galley_storage::{Tx, WriteTx, content_groups, ordering};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -63,7 +63,7 @@ pub(super) async fn find_reference(
         Some(id) => {
             let within = scope.content_groups.as_deref();
             let found =
-                content_pieces::find_visible(tx, scope.workspace, id, within, View::default());
+                content_piece_view::find_visible(tx, scope.workspace, id, within, View::default());
             Ok(found.await?.map(|(piece, _)| piece))
         }
         None => Ok(None),

@@ -6,7 +6,7 @@ use galley_domain::revision::{PartState, Revision};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, RevisionId, VariantId, WorkspaceId};
 use galley_storage::content_piece_revisions::{self, RevisionPage};
-use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::content_piece_view::{self, PieceInView, View};
 use galley_storage::{IdPage, Tx, content_piece_variants, content_pieces};
 
 use crate::caller::Caller;
@@ -213,7 +213,7 @@ async fn find_visible(
     scope.require_current_view()?;
     let within = scope.content_groups.as_deref();
     let view = View::default();
-    let found = content_pieces::find_visible(tx, scope.workspace, id, within, view).await?;
+    let found = content_piece_view::find_visible(tx, scope.workspace, id, within, view).await?;
     found.map(|(piece, _)| piece).ok_or_else(Error::not_found)
 }
 

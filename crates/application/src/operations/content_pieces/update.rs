@@ -13,7 +13,7 @@ use galley_domain::revision::{Origin, PartState, RevisionNote};
 use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid};
 use galley_storage::content_piece_revisions::LatestRevision;
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::{self, View};
 use galley_storage::event_append;
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, ordering, variants,
@@ -392,7 +392,8 @@ pub async fn content_after(
     };
     let view =
         View { variant: variant.map(|variant| variant.id), content: true, ..View::default() };
-    let found = content_pieces::find_visible(tx, scope.workspace, update.id, None, view).await?;
+    let found =
+        content_piece_view::find_visible(tx, scope.workspace, update.id, None, view).await?;
     let (_, content) = found.ok_or_else(Error::not_found)?;
     Ok(content.unwrap_or_else(|| Tree::empty().to_json()))
 }

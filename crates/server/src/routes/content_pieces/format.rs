@@ -11,7 +11,7 @@ use galley_content::{ContentError, ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_domain::{Invalid, WorkspaceId};
 use galley_storage::Error as StorageError;
-use galley_storage::content_pieces::{View, size as viewed_size};
+use galley_storage::content_piece_view::{View, size as viewed_size};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};

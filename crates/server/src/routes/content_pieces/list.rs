@@ -15,7 +15,7 @@ use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Invalid, OrderKey, TagId, Timestamp};
 use galley_storage::content_piece_filters::{PieceFilters, PublicationFilter};
 use galley_storage::content_piece_list::{Position, Sort, SortKey};
-use galley_storage::content_pieces::size as viewed_size;
+use galley_storage::content_piece_view::size as viewed_size;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::actor::PreviewContentPieces;

@@ -8,7 +8,7 @@ use galley_application::operations::search::{self, Highlights, SearchPosition, S
 use galley_application::{Error, Rejection};
 use galley_domain::Invalid;
 use galley_search::Highlight;
-use galley_storage::content_pieces::size as viewed_size;
+use galley_storage::content_piece_view::size as viewed_size;
 use galley_storage::search_hits::HITS_LIMIT;
 use utoipa::IntoParams;
 

@@ -9,7 +9,7 @@ use galley_domain::{
 };
 use galley_storage::content_piece_filters::{PieceFilters, PublicationFilter};
 use galley_storage::content_piece_list::{self, PieceListQuery, Sort, SortKey};
-use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::content_piece_view::{self, PieceInView, View};
 use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::tags::UsedTags;
 use galley_storage::unique_slugs::{self, ExaminedPieces};
@@ -62,16 +62,18 @@ pub(super) async fn pieces(
     assert_eq!(content.as_deref(), Some("{}"));
     let within = [open.group];
     let whole = View { variant: None, content: true, ..View::default() };
-    let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), whole).await?;
+    let seen =
+        content_piece_view::find_visible(tx, workspace, first.id, Some(&within), whole).await?;
     assert_eq!(seen, Some((first.clone(), Some("{}".to_owned()))));
-    let seen = content_pieces::find_visible(tx, workspace, first.id, None, View::default()).await?;
+    let seen =
+        content_piece_view::find_visible(tx, workspace, first.id, None, View::default()).await?;
     assert_eq!(seen, Some((first.clone(), None)));
     let short = View { skips_custom_data: true, ..View::default() };
-    let seen = content_pieces::find_visible(tx, workspace, first.id, None, short).await?;
+    let seen = content_piece_view::find_visible(tx, workspace, first.id, None, short).await?;
     assert_eq!(seen, Some((first.clone(), None)), "it has no custom data");
     let elsewhere = [ContentGroupId::new(1)];
     let seen =
-        content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
+        content_piece_view::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
     assert_eq!(seen, None);
     let second = insert_last(tx, open, &first, member).await?;
     unique_slugs_of(tx, open, [&first, &second]).await?;

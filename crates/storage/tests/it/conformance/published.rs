@@ -4,9 +4,11 @@ use galley_domain::content_piece::{ContentPiece, ContentPieceOverrides, CustomDa
 use galley_domain::publication::{ContentView, Publication, PublishedRevision};
 use galley_domain::tag::Tag;
 use galley_domain::{Actor, ContentPieceId, Timestamp, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_storage::content_pieces::{self, View};
+use galley_storage::content_piece_view::{self, View};
 use galley_storage::tags::{self, UsedTags};
-use galley_storage::{Error, IdPage, WriteTx, content_piece_revisions, published_pieces};
+use galley_storage::{
+    Error, IdPage, WriteTx, content_piece_revisions, content_pieces, published_pieces,
+};
 
 use super::ConformanceFixture;
 use super::content_pieces::lists;
@@ -57,7 +59,7 @@ pub(super) async fn publish(
     assert_eq!(current.publication, publication);
     content_piece_revisions::mark_published(tx, workspace, first.id, 1).await?;
     let whole = View { content: true, ..PUBLISHED };
-    let seen = content_pieces::find_visible(tx, workspace, first.id, None, whole).await?;
+    let seen = content_piece_view::find_visible(tx, workspace, first.id, None, whole).await?;
     assert_eq!(seen.expect("it is there").1.as_deref(), Some("{\"p\":1}"));
     assert_eq!(tags::find_used(tx, workspace, tag.id, used).await?.as_ref(), Some(tag));
     let listed = tags::list(tx, workspace, Some(used), &IdPage::default()).await?;

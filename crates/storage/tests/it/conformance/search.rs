@@ -4,7 +4,7 @@ use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, VariantId};
 use galley_search::{Analyzer, Document, Query, Texts};
 use galley_storage::content_piece_filters::PieceFilters;
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::View;
 use galley_storage::search_hits::{Search, SearchedPartition};
 use galley_storage::search_indexes::{DocumentTerms, IndexedDocument, Partition};
 use galley_storage::{Error, WriteTx, search_hits, search_indexes};

@@ -9,7 +9,7 @@ use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
-use galley_storage::content_pieces::View;
+use galley_storage::content_piece_view::{self, View};
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{
     Error, IdPage, WriteTx, content_piece_references, content_piece_variants, content_pieces, tags,
@@ -126,7 +126,8 @@ impl OverridesExercise<'_, '_> {
             assert_eq!(self.find(variant).await?.as_ref(), Some(overrides));
         }
         let seen =
-            content_pieces::find_visible(tx, workspace, piece.id, None, self.german_view()).await?;
+            content_piece_view::find_visible(tx, workspace, piece.id, None, self.german_view())
+                .await?;
         let german_piece = piece.clone().with_overrides(listed.clone());
         assert_eq!(seen, Some((german_piece.clone(), Some("{}".to_owned()))));
         let set = async |tree| {
@@ -162,7 +163,8 @@ impl OverridesExercise<'_, '_> {
             assert_eq!(found.len(), count, "{query:?}");
         }
         let seen =
-            content_pieces::find_visible(tx, workspace, piece.id, None, self.german_view()).await?;
+            content_piece_view::find_visible(tx, workspace, piece.id, None, self.german_view())
+                .await?;
         let german_piece = ContentPiece { variants: piece.variants, ..german_piece };
         assert_eq!(seen, Some((german_piece, Some("{\"b\":2}".to_owned()))));
         Ok(())
