@@ -7,10 +7,12 @@
 mod budget;
 mod canonical;
 mod compile;
+mod compiler;
 mod decimal;
 mod evaluate;
 mod format;
 mod issues;
+mod keyword_reader;
 mod keywords;
 mod loops;
 mod pattern;
