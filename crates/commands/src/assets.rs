@@ -14,7 +14,7 @@ use galley_domain::{Timestamp, WorkspaceId};
 use galley_storage::{Database, Snapshot};
 use indicatif::HumanBytes;
 
-use crate::cli::AssetsCommand;
+use crate::cli::content::AssetsCommand;
 use crate::out::{counted, escape_for_terminal, say};
 use crate::settings::{Settings, open_asset_store};
 use crate::{progress, store};

@@ -11,7 +11,7 @@ use galley_storage::audit::AuditQuery;
 use galley_storage::{Database, Tx, rejected_credentials};
 use serde_json::json;
 
-use crate::cli::AuditArguments;
+use crate::cli::administration::AuditArguments;
 use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
 use crate::store;

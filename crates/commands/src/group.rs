@@ -11,7 +11,7 @@ use galley_domain::trash::Deletion;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, IdPage, Tx, WriteTx, content_groups as groups};
 
-use crate::cli::GroupCommand;
+use crate::cli::administration::GroupCommand;
 use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
 use crate::store;

@@ -9,7 +9,7 @@ use galley_domain::{RoleId, WorkspaceId};
 use galley_storage::members::Member;
 use galley_storage::{Database, IdPage, Tx, WriteTx, mails, roles};
 
-use crate::cli::MemberCommand;
+use crate::cli::administration::MemberCommand;
 use crate::out::say;
 use crate::settings::Settings;
 use crate::store;

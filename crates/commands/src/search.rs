@@ -12,7 +12,7 @@ use galley_storage::content_piece_view::View;
 use galley_storage::{Database, Tx, content_piece_list, workspaces};
 use serde_json::json;
 
-use crate::cli::{SearchArguments, SearchCommand};
+use crate::cli::content::{SearchArguments, SearchCommand};
 use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
 use crate::{progress, store};

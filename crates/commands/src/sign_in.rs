@@ -6,7 +6,7 @@ use galley_application::{Environment, Error};
 use galley_domain::people::EmailAddress;
 use galley_storage::{Database, Tx, WriteTx, members, users};
 
-use crate::cli::SignInArguments;
+use crate::cli::administration::SignInArguments;
 use crate::out::say;
 use crate::settings::Settings;
 use crate::store;

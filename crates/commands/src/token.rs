@@ -14,7 +14,7 @@ use galley_domain::{
 use galley_storage::tokens::TokenSummary;
 use galley_storage::{Database, Tx, WriteTx, members, users, workspaces};
 
-use crate::cli::TokenCommand;
+use crate::cli::administration::TokenCommand;
 use crate::out::say;
 use crate::settings::Settings;
 use crate::store;

@@ -10,7 +10,7 @@ use galley_domain::people::EmailAddress;
 use galley_domain::workspace::{Billing, WorkspaceName};
 use galley_storage::{Database, Tx, WriteTx, workspaces};
 
-use crate::cli::{BillingArguments, WorkspaceCommand};
+use crate::cli::administration::{BillingArguments, WorkspaceCommand};
 use crate::out::say;
 use crate::settings::Settings;
 use crate::{first_start, init, store};

@@ -21,7 +21,7 @@ use super::manifest::MANIFEST;
 use super::revisions::{self, PartStates};
 use super::trash;
 use super::{assets, audit};
-use crate::cli::ExportArguments;
+use crate::cli::content::ExportArguments;
 use crate::export::folder::{ExportFolder, ExportKind};
 use crate::group::GroupTree;
 use crate::out::{counted, escape_for_terminal, say};

@@ -22,7 +22,7 @@ use crate::bundle::files::{BundledPiece, piece, pieces};
 use crate::bundle::trash;
 use crate::bundle::workspace_manifest::{RestoreError, WorkspaceManifest};
 use crate::bundle::{assets, audit};
-use crate::cli::ImportArguments;
+use crate::cli::content::ImportArguments;
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;

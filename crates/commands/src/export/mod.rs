@@ -19,7 +19,8 @@ use galley_domain::asset::AssetFile;
 use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
-use crate::cli::{DEFAULT_GROUP, ExportArguments, ExportFormat};
+use crate::cli::DEFAULT_GROUP;
+use crate::cli::content::{ExportArguments, ExportFormat};
 use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::{Settings, open_asset_store};

@@ -15,7 +15,8 @@ use galley_import::{
     ServerDestination,
 };
 
-use crate::cli::{DEFAULT_GROUP, ImportArguments};
+use crate::cli::DEFAULT_GROUP;
+use crate::cli::content::ImportArguments;
 use crate::out::{counted, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;

@@ -15,7 +15,7 @@ use galley_storage::{Database, IdPage, Tx, variants};
 use serde_json::Value;
 
 use self::json_schema::SchemaTypes;
-use crate::cli::TypesArguments;
+use crate::cli::content::TypesArguments;
 use crate::group::GroupTree;
 use crate::out::say;
 use crate::own_files::OwnFiles;
