@@ -1,5 +1,8 @@
 //! The sections of the benchmark, and the yardstick of each.
 
+mod reads;
+mod writes;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -8,17 +11,15 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use galley_testing::open_loop::OpenLoopClient;
 
 use crate::assets;
 use crate::load;
 use crate::operations::Operations;
 use crate::rows::{self, Comparison, Effort, HEADS};
 use crate::searches::{Searches, Texts};
-use crate::server::{LOAD_CORE, PinnedServer, SERVER_CORE};
+use crate::server::{LOAD_CORE, PinnedServer};
 use crate::store::BenchStore;
 use crate::table::{self, median};
-use crate::yardsticks;
 
 /// The number of pieces behind the lists of the console.
 const CONSOLE_PIECES: usize = 100_000;
@@ -170,219 +171,6 @@ impl Plan {
         Ok(())
     }
 
-    fn hot(&self) -> anyhow::Result<()> {
-        let store = self.store(self.few)?;
-        let names = store.names(self.few)?;
-        let galley = store.serve(&self.galley, &[])?;
-        let rows = Operations::new(&store, &names).hot(&galley, &store)?;
-        self.rows(rows, "constant", &galley, &Self::constant()?)
-    }
-
-    fn cold(&self) -> anyhow::Result<()> {
-        let store = self.store(self.once)?;
-        let names = store.names(self.once)?;
-        let file = store.file().display().to_string();
-        let floor = Self::yardstick(|address| vec!["floor".to_owned(), address.to_string(), file])?;
-        for row in Operations::new(&store, &names).cold() {
-            // The server restarts for each round, so that its response cache is empty.
-            let (mut rounds, one) = (Vec::new(), Effort { rounds: 1, ..self.effort() });
-            for _ in 0..self.rounds {
-                let galley = store.serve(&self.galley, &[])?;
-                rounds.extend(rows::measure(&self.work(), one, &row, &galley, &floor)?);
-            }
-            table::print(&HEADS, &[rows::line(&row, "floor", &rounds)]);
-        }
-        Ok(())
-    }
-
-    /// Compares stores of different sizes. The response cache is off, as it would hide the
-    /// difference.
-    fn many(&self) -> anyhow::Result<()> {
-        let forgetful = [("GALLEY_RESPONSE_CACHE_SIZE", "0".to_owned())];
-        let (few, many) = (self.store(self.few)?, self.store(self.many)?);
-        let of_few = few.serve(&self.galley, &forgetful)?;
-        let of_many = many.serve(&self.galley, &forgetful)?;
-        let (few_names, many_names) = (few.names(self.few)?, many.names(self.few)?);
-        let (few, many) = (Operations::new(&few, &few_names), Operations::new(&many, &many_names));
-        let mut rows = Vec::new();
-        for ((name, _, few_paths), (_, _, many_paths)) in few.reads().into_iter().zip(many.reads())
-        {
-            rows.push(Comparison {
-                name: name.to_owned(),
-                bar: 1.0 / 1.3,
-                requests: many.gets(&many_paths),
-                yardstick: few.gets(&few_paths),
-            });
-        }
-        self.rows(rows, "few pieces", &of_many, &of_few)
-    }
-
-    fn writes(&self) -> anyhow::Result<()> {
-        let store = self.store(self.few)?.copy_to(&self.work())?;
-        let names = store.names(self.few)?;
-        let constant = Self::constant()?;
-        let galley = store.serve(&self.galley, &[])?;
-        let mut client = crate::client::SetupClient::connect(galley.address, &store.token)?;
-        // The receiver runs on the load's core, as it represents another machine.
-        let receiver = PinnedServer::start_on(
-            LOAD_CORE,
-            std::env::current_exe()?,
-            |address| vec!["constant".to_owned(), address.to_string()],
-            &[],
-        )?;
-        let webhook = serde_json::json!({
-            "url": format!("http://{}/webhook", receiver.address), "name": "Bench", "event": "contentPieceAdded",
-            "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "metadata": {"contentGroupId": names.group},
-        });
-        client.post("/webhooks", &webhook)?;
-        let operations = Operations::new(&store, &names);
-        self.rows(operations.writes()?, "constant", &galley, &constant)
-    }
-
-    /// Compares Galley's title updates over HTTP with bare loops that write the same rows, in
-    /// groups and with a commit for each.
-    fn groups(&self) -> anyhow::Result<()> {
-        let slow = [
-            "strace",
-            "-f",
-            "-qq",
-            "--seccomp-bpf",
-            "-o",
-            "/dev/null",
-            "-e",
-            "trace=fsync,fdatasync",
-            "-e",
-            "inject=fsync,fdatasync:delay_exit=1000",
-        ];
-        let mut lines = Vec::new();
-        for (what, wrapper) in
-            [("unmodified disk", &[][..]), ("1 ms more for each sync", &slow[..])]
-        {
-            let store = self.store(self.few)?.copy_to(&self.work())?;
-            let names = store.names(self.few)?;
-            let mut figures = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
-            for _ in 0..self.rounds {
-                let grouped = self.commits(wrapper, &store, 32)?;
-                let single = self.commits(wrapper, &store, 1)?;
-                let update = Operations::new(&store, &names).update();
-                let time = Duration::from_secs(self.seconds);
-                let behind = {
-                    let copy = store.copy_to(&self.work().join("commits"))?;
-                    let server = Self::commits_server(wrapper, &copy)?;
-                    load::run(&self.work(), &server, &update, time)?.per_second
-                };
-                let galley = store.serve_by(wrapper, &self.galley, &[])?;
-                let own = load::run(&self.work(), &galley, &update, time)?.per_second;
-                eprintln!(
-                    "{what}: Galley {own:.0}/s, group commits {grouped:.0}/s, group commits behind \
-                     axum {behind:.0}/s, single commits {single:.0}/s"
-                );
-                for (figures, figure) in
-                    figures.iter_mut().zip([own, own / grouped, own / behind, own / single])
-                {
-                    figures.push(figure);
-                }
-            }
-            let [own, grouped, behind, single] = figures.map(median);
-            lines.push(vec![
-                what.to_owned(),
-                format!("{own:.0}"),
-                format!("{grouped:.2}"),
-                format!("{behind:.2}"),
-                format!("{single:.2}"),
-            ]);
-        }
-        let heads = [
-            "title updates by 32 clients",
-            "per second",
-            "of a bare loop in groups of 32",
-            "of bare groups behind axum",
-            "of a bare loop with a commit for each",
-        ];
-        table::print(&heads, &lines);
-        Ok(())
-    }
-
-    fn commits_server(wrapper: &[&str], store: &BenchStore) -> anyhow::Result<PinnedServer> {
-        let mut words: Vec<String> = wrapper.iter().map(|&word| word.to_owned()).collect();
-        words.push(std::env::current_exe()?.display().to_string());
-        let (first, file) = (words.remove(0), store.file().display().to_string());
-        let arguments = |address: SocketAddr| {
-            words.extend(["commits-server".to_owned(), address.to_string(), file]);
-            words
-        };
-        PinnedServer::start(first, arguments, &[])
-    }
-
-    fn commits(&self, wrapper: &[&str], store: &BenchStore, group: usize) -> anyhow::Result<f64> {
-        let copy = store.copy_to(&self.work().join("commits"))?;
-        let output = Command::new("taskset")
-            .args(["-c", SERVER_CORE])
-            .args(wrapper)
-            .arg(std::env::current_exe()?)
-            .arg("commits")
-            .arg(copy.file())
-            .args([group.to_string(), self.seconds.to_string()])
-            .output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?.trim().parse()?)
-    }
-
-    /// Measures the latency of gets at a steady rate, alone and beside 32 writing clients.
-    fn beside(&self) -> anyhow::Result<()> {
-        let store = self.store(self.few)?.copy_to(&self.work())?;
-        let names = store.names(self.few)?;
-        let galley = store.serve(&self.galley, &[])?;
-        let (host, token) = (galley.address, &store.token);
-        let requests = names.pieces.iter().take(1_000).map(|(id, _)| {
-            format!("GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")
-                .into_bytes()
-        });
-        let reader =
-            OpenLoopClient::new(host.to_string(), requests.collect()).polling_without_sleep();
-        let operations = Operations::new(&store, &names);
-        let gets = operations.gets(&operations.reads()[1].2);
-        let time = Duration::from_secs(self.seconds);
-        let peak = load::run(&self.work(), &galley, &gets, time)?.per_second;
-        // There are two titles for each piece, so that each write changes a value.
-        let writes: Vec<_> = (0..2_000).map(|number| {
-            let body = format!(r#"{{"id":"{}","title":"Title {number}"}}"#, names.pieces[number % 1_000].0);
-            let length = body.len();
-            format!("PUT /content-pieces HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
-                .into_bytes()
-        }).collect();
-        let mut lines = Vec::new();
-        for part in [0.3, 0.1, 0.03] {
-            let (mut alone, mut beside, mut written) = (Vec::new(), Vec::new(), Vec::new());
-            for _ in 0..self.rounds {
-                let (times, _) = reader.measure_beside_clients(peak * part, time, &[]);
-                alone.push(times.p99.as_secs_f64() * 1e3);
-                let (times, count) = reader.measure_beside_clients(peak * part, time, &writes);
-                beside.push(times.p99.as_secs_f64() * 1e3);
-                written.push(count as f64 / time.as_secs_f64());
-            }
-            let ratios = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
-            lines.push(vec![
-                format!("{:.0} gets per second, {part} of the peak", peak * part),
-                format!("{:.2}", median(alone)),
-                format!("{:.2}", median(beside)),
-                format!("{:.1}", median(ratios)),
-                format!("{:.0}", median(written)),
-            ]);
-        }
-        table::print(
-            &[
-                "open loop",
-                "p99 ms alone",
-                "p99 ms beside 32 writers",
-                "ratio",
-                "writes per second",
-            ],
-            &lines,
-        );
-        Ok(())
-    }
-
     fn sizes(&self) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for pieces in [self.few, self.many] {
@@ -415,40 +203,6 @@ impl Plan {
         table::print(&["pieces", "start to ready, ms", "MB idle", "MB under load"], &lines);
         let size = fs::metadata(&self.galley)?.len();
         println!("The program file has {:.1} MB.\n", size as f64 / 1e6);
-        Ok(())
-    }
-
-    fn postgres(&self) -> anyhow::Result<()> {
-        let Some(url) = &self.postgres else {
-            println!("PostgreSQL: skipped, as --postgres is not set.\n");
-            return Ok(());
-        };
-        let store = self.store(self.few)?;
-        let names = store.names(self.few)?;
-        self.copy_to_postgres(&store, url)?;
-        let key = fs::read_to_string(store.folder.join("galley.key"))?;
-        match yardsticks::postgres::keep_to(LOAD_CORE, url) {
-            Ok(()) => println!("PostgreSQL shares the core of the load.\n"),
-            Err(error) => println!("PostgreSQL is not pinned to a core: {error:#}\n"),
-        }
-        let floor = Self::yardstick(|address| {
-            vec!["postgres-floor".to_owned(), address.to_string(), url.clone()]
-        })?;
-        let row = Operations::new(&store, &names).cold().remove(0);
-        let hot = Comparison {
-            name: "the same from the response cache".to_owned(),
-            bar: 1.0,
-            ..row.clone()
-        };
-        for (row, answers_max) in [(row, "0"), (hot, "1024")] {
-            let settings = [
-                ("GALLEY_DATABASE_URL", url.clone()),
-                ("GALLEY_KEY", key.trim().to_owned()),
-                ("GALLEY_RESPONSE_CACHE_SIZE", answers_max.to_owned()),
-            ];
-            let galley = store.serve(&self.galley, &settings)?;
-            self.rows(vec![row], "floor", &galley, &floor)?;
-        }
         Ok(())
     }
 
