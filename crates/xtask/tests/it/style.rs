@@ -1,4 +1,4 @@
-//! Comments are plain technical English, as CONTRIBUTING.md states.
+//! Comments are plain technical English, and files are short, as CONTRIBUTING.md states.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ const COLUMNS: usize = 100;
 
 /// The limit on the word "what" in 10,000 words.
 const WHAT_LIMIT: usize = 15;
+
+/// The limit on lines of a product source file.
+const LINES: usize = 500;
 
 /// Returns all Rust files below a folder.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
@@ -94,6 +97,25 @@ fn comments_name_components_and_stay_within_100_columns() {
     assert!(words > 10_000, "the comments were not found");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(whats * 10_000 <= WHAT_LIMIT * words, "{whats} times \"what\" in {words} words");
+}
+
+#[test]
+fn no_product_file_exceeds_500_lines() {
+    let crates = fs::read_dir("..").expect("the crates' folder is readable");
+    let sources = crates.map(|entry| entry.expect("an entry is readable").path().join("src"));
+    let files: Vec<_> =
+        sources.filter(|source| source.is_dir()).flat_map(|source| rust_files(&source)).collect();
+    assert!(files.len() > 100, "the source files were not found");
+    let mut problems = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file is readable");
+        let lines = text.lines().count();
+        if lines > LINES {
+            problems.push(format!("{}: {lines} lines, over {LINES}", file.display()));
+        }
+    }
+    problems.sort();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// The fuzz targets are a workspace of their own, so no build of this one finds a moved file.
