@@ -12,49 +12,49 @@ use crate::term_prefix::TermPrefix;
 /// The limit on bytes of a term. A stem may be longer than its word by an ending.
 const TERM_SIZE: usize = 72;
 
-/// Checks a query in the first line of the input, on the text in the others.
+/// Checks an input: its first byte chooses the language, its first line is the query, and the other
+/// lines are the text.
 ///
 /// The engines accept each query: its terms have no signs of their syntaxes. The places of terms
 /// and of highlights are in order, and at the boundaries of characters.
 pub fn search(bytes: &[u8]) {
+    let Some((&choice, bytes)) = bytes.split_first() else { return };
+    let languages: Vec<_> = [None].into_iter().chain(Language::all().map(Some)).collect();
+    let language = languages[usize::from(choice) % languages.len()];
     let input = String::from_utf8_lossy(bytes);
     let (query, text) = input.split_once('\n').unwrap_or((&input, &input));
     let analyzer = Analyzer::default();
-    for language in [None].into_iter().chain(Language::all().map(Some)) {
-        let mut end = 0;
-        analyzer.analyze(text, language, |term| {
-            let (from, to) = term.range;
-            assert!(from >= end && to > from, "{:?} in {text:?}", term.range);
-            assert!(text.is_char_boundary(from) && text.is_char_boundary(to));
-            end = to;
-            check_term(term.text);
-        });
-        let texts = Texts { title: query, content: text, ..Texts::default() };
-        let document = Document::new(&analyzer, language, &texts);
-        let prefix = TermPrefix::new(1, 0);
-        document.fts5_columns(&prefix).iter().flat_map(|column| column.split(' ')).for_each(
-            |term| {
-                assert!(term.is_empty() || term.starts_with("1n"), "{term:?}");
-            },
-        );
-        assert!(!document.tsvectors(&prefix).parts.is_empty());
-        let parsed = Query::parse(query, &analyzer, language);
-        assert_eq!(Query::parse(query, &analyzer, language), parsed);
-        for clause in parsed.clauses() {
-            clause.matched.terms().iter().for_each(|term| check_term(term));
-            if let Match::Prefix(_, stem) = &clause.matched {
-                check_term(stem);
-            }
+    let mut end = 0;
+    analyzer.analyze(text, language, |term| {
+        let (from, to) = term.range;
+        assert!(from >= end && to > from, "{:?} in {text:?}", term.range);
+        assert!(text.is_char_boundary(from) && text.is_char_boundary(to));
+        end = to;
+        check_term(term.text);
+    });
+    let texts = Texts { title: query, content: text, ..Texts::default() };
+    let document = Document::new(&analyzer, language, &texts);
+    let prefix = TermPrefix::new(1, 0);
+    document.fts5_columns(&prefix).iter().flat_map(|column| column.split(' ')).for_each(|term| {
+        assert!(term.is_empty() || term.starts_with("1n"), "{term:?}");
+    });
+    assert!(!document.tsvectors(&prefix).parts.is_empty());
+    let parsed = Query::parse(query, &analyzer, language);
+    assert_eq!(Query::parse(query, &analyzer, language), parsed);
+    for clause in parsed.clauses() {
+        clause.matched.terms().iter().for_each(|term| check_term(term));
+        if let Match::Prefix(_, stem) = &clause.matched {
+            check_term(stem);
         }
-        let highlighter = Highlighter::new(&analyzer, language, &parsed);
-        for field in [Field::Title, Field::Content] {
-            highlighter.whole(field, text).iter().for_each(check_highlight);
-            let passages = highlighter.passages(field, text, 3);
-            assert!(passages.len() <= 3);
-            for passage in &passages {
-                check_highlight(passage);
-                assert!(text.contains(&passage.text));
-            }
+    }
+    let highlighter = Highlighter::new(&analyzer, language, &parsed);
+    for field in [Field::Title, Field::Content] {
+        highlighter.whole(field, text).iter().for_each(check_highlight);
+        let passages = highlighter.passages(field, text, 3);
+        assert!(passages.len() <= 3);
+        for passage in &passages {
+            check_highlight(passage);
+            assert!(text.contains(&passage.text));
         }
     }
 }
@@ -79,8 +79,14 @@ fn check_highlight(highlight: &Highlight) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn odd_inputs_keep_the_invariants() {
+        let languages = u8::try_from(Language::all().count()).expect("the languages are few");
+        let check = |input: &[u8]| {
+            (0..=languages).for_each(|choice| super::search(&[&[choice], input].concat()));
+        };
         for input in [
             "",
             "a*\na b c",
@@ -93,8 +99,9 @@ mod tests {
             "\u{e33}\nน้ำ",
             "ισαισα* ίσα\nισαισα ίσα",
         ] {
-            super::search(input.as_bytes());
+            check(input.as_bytes());
         }
-        super::search(&[0xff, 0xc3, b'\n', 0xc3, 0x28, 0xf0, 0x9f]);
+        check(&[0xff, 0xc3, b'\n', 0xc3, 0x28, 0xf0, 0x9f]);
+        super::search(&[]);
     }
 }
