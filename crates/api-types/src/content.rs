@@ -39,7 +39,7 @@ pub enum Content {
 /// Content in a request.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub enum ContentInput {
+pub enum ContentInputSchema {
     /// The tree, in the JSON format of TipTap and ProseMirror.
     Tree(ContentTreeInput),
     /// HTML or Markdown, as stated by `contentFormat`.

@@ -14,7 +14,7 @@ use crate::schemas;
 #[schema(as = TrashEntry)]
 #[serde(rename_all = "camelCase")]
 pub struct TrashEntryBody<'a> {
-    #[schema(value_type = schemas::TrashedId)]
+    #[schema(value_type = schemas::TrashEntryId)]
     id: TrashedId,
     #[serde(rename = "type")]
     kind: TrashEntryType,

@@ -61,7 +61,7 @@ const KINDS: [Kind; 3] = [
 ];
 
 /// Texts that are made of the sentences of documents, in several alphabets.
-pub(crate) struct Texts {
+pub(crate) struct GeneratedTexts {
     sentences: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Texts {
 const ALPHABETS: [&str; 3] =
     ["abcdefghijklmnopqrstuvwxyz", "ebcdifghojklmnupqrstavwxyz", "абцдефгхийклмнопкрстувшкыз"];
 
-impl Texts {
+impl GeneratedTexts {
     /// Reads the sentences of the Markdown files in a folder.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
         let mut sentences = Vec::new();
@@ -185,7 +185,7 @@ fn markdown_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// A store that is searched.
 pub(crate) struct Searches<'s> {
     pub(crate) store: &'s BenchStore,
-    pub(crate) texts: &'s Texts,
+    pub(crate) texts: &'s GeneratedTexts,
     pub(crate) pieces: usize,
 }
 

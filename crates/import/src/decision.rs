@@ -80,7 +80,7 @@ pub(crate) struct Candidate {
 
 /// The decision on a candidate.
 pub(crate) struct Decision {
-    pub(crate) action: Action,
+    pub(crate) action: DocumentAction,
     pub(crate) publication: PublicationChange,
     /// The source to note for the piece.
     pub(crate) source: ImportSource,
@@ -89,7 +89,7 @@ pub(crate) struct Decision {
 }
 
 /// The change of a candidate's piece.
-pub(crate) enum Action {
+pub(crate) enum DocumentAction {
     Create,
     Update { id: ContentPieceId, version: Option<String> },
     Record { id: ContentPieceId, version: String },
@@ -173,7 +173,7 @@ impl Decider {
                 let publication = self.publication(candidate, PiecePublication::NEW, true);
                 let state = self.state_after(candidate, PiecePublication::NEW);
                 decisions.push(Ok(Decision {
-                    action: Action::Create,
+                    action: DocumentAction::Create,
                     publication,
                     source: self.source_after(candidate, state),
                     pending: None,
@@ -295,7 +295,7 @@ impl Decider {
                 let source_hash = fingerprint::with_state(hash, RecordedState::Pending);
                 ImportSource { source_hash, imported_hash: recorded.imported_hash.clone() }
             });
-            Decision { pending, ..decision(Action::Update { id, version }, publication) }
+            Decision { pending, ..decision(DocumentAction::Update { id, version }, publication) }
         };
         if variant.as_ref().is_some_and(|key| !self.variants.contains(key)) {
             // A variant that doesn't exist yet has no overrides to compare with.
@@ -312,7 +312,7 @@ impl Decider {
                 return Err(ImportOutcome::Unchanged);
             }
             let version = current.version;
-            return Ok(decision(Action::Record { id, version }, publication));
+            return Ok(decision(DocumentAction::Record { id, version }, publication));
         }
         let was_edited = match self.known.source(id, variant.as_ref()) {
             Some(recorded) => recorded.imported_hash != current.hash,
@@ -323,7 +323,7 @@ impl Decider {
             // The text stays, but a source that is not public any more withdraws its piece.
             let publication = self.publication(candidate, before, false);
             if publication.unpublish || publication.schedule == Some(None) {
-                return Ok(decision(Action::Withdraw { id }, publication));
+                return Ok(decision(DocumentAction::Withdraw { id }, publication));
             }
             return Err(ImportOutcome::Conflict);
         }

@@ -40,7 +40,7 @@ impl FindingGroup {
 
 /// A finding in one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct ImportFinding {
     pub(crate) group: FindingGroup,
     /// The kind, as a plural that follows a count.
     pub(crate) what: String,
@@ -49,7 +49,7 @@ pub(crate) struct Finding {
     pub(crate) details: Vec<String>,
 }
 
-impl Finding {
+impl ImportFinding {
     fn new(group: FindingGroup, what: impl Into<String>) -> Self {
         Self { group, what: what.into(), count: 1, details: Vec::new() }
     }
@@ -104,7 +104,7 @@ const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
 
 /// Finds the parts of a content that don't work without its source.
-pub(crate) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Finding>) {
+pub(crate) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<ImportFinding>) {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut anchors = Vec::new();
     let mut headings = HashSet::new();
@@ -140,15 +140,15 @@ pub(crate) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
     found.insert(ANCHORS, anchors.into_iter().map(|anchor| format!("#{anchor}")).collect());
     for (what, details) in found {
         if !details.is_empty() {
-            let finding = Finding::unresolved(what).times(details.len());
-            findings.push(Finding { details, ..finding });
+            let finding = ImportFinding::unresolved(what).times(details.len());
+            findings.push(ImportFinding { details, ..finding });
         }
     }
 }
 
 /// Finds the parts of a Markdown text that the tree represents differently. Returns the text
 /// without the ids of headings (`# Title {#id}`), which would become part of their texts.
-pub(crate) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
+pub(crate) fn in_markdown(text: &str, findings: &mut Vec<ImportFinding>) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut fence: Option<&str> = None;
     let mut ids = Vec::new();
@@ -181,18 +181,18 @@ pub(crate) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
         kept.push_str(line);
     }
     if !ids.is_empty() {
-        let finding = Finding::new(FindingGroup::Lost, "{#id} of headings").times(ids.len());
-        findings.push(Finding { details: ids, ..finding });
+        let finding = ImportFinding::new(FindingGroup::Lost, "{#id} of headings").times(ids.len());
+        findings.push(ImportFinding { details: ids, ..finding });
     }
     let (used, unused): (Vec<_>, Vec<_>) =
         notes.into_iter().partition(|note| references.contains(note));
     if !used.is_empty() {
         let what = "links of footnotes, which become numbers and a list";
-        findings.push(Finding::new(FindingGroup::Lost, what).times(used.len()));
+        findings.push(ImportFinding::new(FindingGroup::Lost, what).times(used.len()));
     }
     if !unused.is_empty() {
-        let finding = Finding::new(FindingGroup::Lost, "footnotes without a reference");
-        findings.push(Finding { details: unused.clone(), ..finding.times(unused.len()) });
+        let finding = ImportFinding::new(FindingGroup::Lost, "footnotes without a reference");
+        findings.push(ImportFinding { details: unused.clone(), ..finding.times(unused.len()) });
     }
     kept
 }
@@ -231,13 +231,16 @@ fn is_from_root(address: &str) -> bool {
 }
 
 /// Adds a finding for a cover whose address doesn't work without the source.
-pub(crate) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
+pub(crate) fn in_cover(address: &str, findings: &mut Vec<ImportFinding>) {
     let what = match address {
         address if is_relative(address) => RELATIVE_IMAGES,
         address if is_from_root(address) => FROM_ROOT,
         _ => return,
     };
-    findings.push(Finding { details: vec![address.to_owned()], ..Finding::unresolved(what) });
+    findings.push(ImportFinding {
+        details: vec![address.to_owned()],
+        ..ImportFinding::unresolved(what)
+    });
 }
 
 /// Returns the references to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.

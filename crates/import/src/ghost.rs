@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::authors::Author;
-use crate::findings::Finding;
+use crate::findings::ImportFinding;
 use crate::raw::{PublishingState, RawPiece, SourceBody};
 use crate::sources::SourceContent;
 
@@ -204,7 +204,8 @@ fn raw(
     let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
     let html = html_of(post).map_err(|problem| format!("{slug}: {problem}"))?;
     if post.html.as_deref().is_some_and(|html| html.contains(SITE_PLACEHOLDER)) {
-        findings.push(Finding::assumed("addresses of the site itself, as relative to its root"));
+        findings
+            .push(ImportFinding::assumed("addresses of the site itself, as relative to its root"));
     }
     let status = post.status.as_deref().unwrap_or_default();
     let state = match status {
@@ -240,7 +241,7 @@ fn raw(
     }
     let date = post.published_at.clone();
     let date = date.or_else(|| {
-        findings.push(Finding::assumed("a date from a draft's creation"));
+        findings.push(ImportFinding::assumed("a date from a draft's creation"));
         post.created_at.clone()
     });
     Ok(RawPiece {

@@ -10,7 +10,7 @@ use html5ever::tokenizer::{
 use serde_json::{Map, Value};
 
 use crate::authors::Author;
-use crate::findings::Finding;
+use crate::findings::ImportFinding;
 use crate::markdown::parts;
 use crate::raw::{RawPiece, SourceBody};
 
@@ -60,7 +60,7 @@ pub(crate) fn raw(name: &str, html: &str) -> RawPiece {
     let tags = tags.map(ToOwned::to_owned).collect();
     let title = Some(page.title.trim().to_owned()).filter(|title| !title.is_empty());
     let title = og_title.or(title).unwrap_or_else(|| {
-        findings.push(Finding::assumed("a title from the path"));
+        findings.push(ImportFinding::assumed("a title from the path"));
         stem.to_owned()
     });
     let parts = [page.article.html, page.main.html, page.body.html];
@@ -69,7 +69,7 @@ pub(crate) fn raw(name: &str, html: &str) -> RawPiece {
         Some(place) => {
             let whats =
                 ["the <article> as the text", "the <main> as the text", "the <body> as the text"];
-            findings.push(Finding::assumed(whats[place]));
+            findings.push(ImportFinding::assumed(whats[place]));
             parts.into_iter().nth(place).unwrap_or_default()
         }
         // A fragment of HTML without a page around it.

@@ -7,7 +7,7 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
 use crate::authors::MemberDirectory;
-use crate::decision::{Action, Candidate, Decider, Decision, ImportTarget, KnownPieces};
+use crate::decision::{Candidate, Decider, Decision, DocumentAction, ImportTarget, KnownPieces};
 use crate::destination::{Destination, ImportOutcome, PreparedDocument, Task, WriteFailure};
 use crate::publication::PublicationChange;
 use crate::raw::Document;
@@ -108,10 +108,10 @@ impl<P: Destination> Loader<P> {
             match decision {
                 Ok(Decision { action, publication, .. }) => {
                     let outcome = match action {
-                        Action::Create => ImportOutcome::Created,
-                        Action::Update { .. } => ImportOutcome::Updated,
-                        Action::Record { .. } => ImportOutcome::Unchanged,
-                        Action::Withdraw { .. } => ImportOutcome::Conflict,
+                        DocumentAction::Create => ImportOutcome::Created,
+                        DocumentAction::Update { .. } => ImportOutcome::Updated,
+                        DocumentAction::Record { .. } => ImportOutcome::Unchanged,
+                        DocumentAction::Withdraw { .. } => ImportOutcome::Conflict,
                     };
                     names.result(outcome, publication)
                 }
@@ -233,10 +233,10 @@ impl<P: Destination> Loader<P> {
         }
         let Decision { action, publication, source, pending } = decision;
         let task = match action {
-            Action::Record { id, version } => Task::Record { id, version },
-            Action::Update { id, version } => Task::Update { id, version },
-            Action::Withdraw { id } => Task::Withdraw { id },
-            Action::Create => {
+            DocumentAction::Record { id, version } => Task::Record { id, version },
+            DocumentAction::Update { id, version } => Task::Update { id, version },
+            DocumentAction::Withdraw { id } => Task::Withdraw { id },
+            DocumentAction::Create => {
                 let mut members: Vec<WorkspaceMemberId> = Vec::new();
                 let found = document.authors.iter().filter_map(|author| self.members.find(author));
                 for member in found {

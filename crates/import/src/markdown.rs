@@ -6,7 +6,7 @@ use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::authors::Author;
-use crate::findings::{self, Finding};
+use crate::findings::{self, ImportFinding};
 use crate::raw::{PublishingState, RawPiece, SourceBody};
 
 /// Parses a file into its piece's fields.
@@ -32,21 +32,21 @@ pub(crate) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
         let of_folders = || date_in_path(&folders.join("/"));
         let found = of_path().or_else(|| stem_date.clone()).or_else(of_folders);
         let found = found.filter(|_| !has_no_date)?;
-        findings.push(Finding::assumed("a date from the path"));
+        findings.push(ImportFinding::assumed("a date from the path"));
         Some(found)
     });
     let slug = front.text(&["slug"]).or(path).unwrap_or_else(|| stem_slug.to_owned());
     let title = front.text(&["title"]).or_else(|| {
         let heading = first_heading(body)?;
-        findings.push(Finding::assumed("a title from the first heading"));
+        findings.push(ImportFinding::assumed("a title from the first heading"));
         Some(heading)
     });
     let title = title.unwrap_or_else(|| {
-        findings.push(Finding::assumed("a title from the path"));
+        findings.push(ImportFinding::assumed("a title from the path"));
         stem.to_owned()
     });
     if name.rsplit('/').next().is_some_and(|file| file.starts_with("_index.")) {
-        findings.push(Finding::assumed("_index files as pieces"));
+        findings.push(ImportFinding::assumed("_index files as pieces"));
     }
     let cover = front.cover();
     let authors = match take_texts(&mut front.0, "members") {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::assets::{AddressKind, AssetImporter, Resolved, SourceLocation};
 use crate::authors::Author;
-use crate::findings::{self, Finding};
+use crate::findings::{self, ImportFinding};
 use crate::hash::hash;
 
 /// A piece as its source has it, before validation.
@@ -48,7 +48,7 @@ pub(crate) struct RawPiece {
     pub(crate) custom_data: Option<String>,
     pub(crate) body: SourceBody,
     /// The findings for the report.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<ImportFinding>,
 }
 
 /// The publishing state of a source.
@@ -132,7 +132,7 @@ pub(crate) struct Document {
     pub(crate) content_hash: String,
     /// The hash of all the source's fields, without its files.
     pub(crate) source_hash: String,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<ImportFinding>,
     pub(crate) files: SourceFiles,
 }
 
@@ -187,16 +187,16 @@ impl RawPiece {
         }
         let publish_at = publish_at.or(date);
         let title = self.title.take().unwrap_or_else(|| {
-            self.findings.push(Finding::assumed("a title from the slug"));
+            self.findings.push(ImportFinding::assumed("a title from the slug"));
             self.slug.clone()
         });
         if date.is_none() {
-            self.findings.push(Finding::missing("a date"));
+            self.findings.push(ImportFinding::missing("a date"));
         }
         if let Some(cover) = &self.cover_url {
             findings::in_cover(cover, &mut self.findings);
         }
-        self.findings.extend(losses.iter().map(Finding::lost));
+        self.findings.extend(losses.iter().map(ImportFinding::lost));
         findings::in_content(
             &tree,
             matches!(self.body, SourceBody::Markdown(_)),
@@ -280,9 +280,9 @@ impl RawPiece {
             [("files that could not be stored", failed), (findings::UPLOADS, missing)]
         {
             if !details.is_empty() {
-                let finding = Finding::unresolved(what).times(details.len());
+                let finding = ImportFinding::unresolved(what).times(details.len());
                 let details = details.into_iter().collect();
-                self.findings.push(Finding { details, ..finding });
+                self.findings.push(ImportFinding { details, ..finding });
             }
         }
         files

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::assets::{AssetImporter, SourceLocation};
-use crate::findings::Finding;
+use crate::findings::ImportFinding;
 use crate::raw::{ContentForm, Document, RawPiece};
 use crate::sources::{SourceContent, SourceFile, SourceFormat};
 use crate::{front_matter, ghost, html, markdown, wordpress};
@@ -33,7 +33,7 @@ enum SourceUnit {
     /// A post of an export, and the export's path and location.
     Post(String, SourceLocation, Box<RawPiece>),
     /// A finding about an export, and the export's path.
-    LeftOut(String, Finding),
+    LeftOut(String, ImportFinding),
     Problem(String),
     /// The number of sources to come beyond the number of files.
     More(u64),
@@ -103,7 +103,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<SourceUnit> {
 pub(crate) enum ParsedSource {
     /// A document, with its reservation in the content budget.
     Document(Box<Document>, Option<OwnedSemaphorePermit>),
-    LeftOut(String, Finding),
+    LeftOut(String, ImportFinding),
     Problem(String),
     More(u64),
 }

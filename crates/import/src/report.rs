@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::assets::AssetCounts;
 use crate::destination::ImportOutcome;
-use crate::findings::{Finding, FindingGroup};
+use crate::findings::{FindingGroup, ImportFinding};
 use crate::load::DocumentResult;
 use crate::publication::PublicationChange;
 
@@ -86,8 +86,8 @@ impl Report {
         self.problems.push(problem);
     }
 
-    pub(crate) fn add(&mut self, source: &str, finding: Finding) {
-        let Finding { group, what, count, details } = finding;
+    pub(crate) fn add(&mut self, source: &str, finding: ImportFinding) {
+        let ImportFinding { group, what, count, details } = finding;
         let key = (group, what);
         let place = match self.by_name.get(&key) {
             Some(&place) => place,
@@ -133,7 +133,7 @@ impl Report {
         self.unpublished += usize::from(unpublish);
         if is_withheld {
             let what = "published posts whose pieces were changed or unpublished in Galley";
-            self.add(&name, Finding::unpublished(what));
+            self.add(&name, ImportFinding::unpublished(what));
         }
     }
 

@@ -12,7 +12,7 @@ use crate::assets::AssetImporter;
 use crate::database::DatabaseDestination;
 use crate::decision::ImportTarget;
 use crate::destination::Destination;
-use crate::findings::Finding;
+use crate::findings::ImportFinding;
 use crate::load::Loader;
 use crate::raw::{Document, PublishingState};
 use crate::report::Report;
@@ -147,7 +147,7 @@ pub(crate) async fn import_into<P: Destination>(
     for SkippedFile { name, kind, path } in found.skipped {
         let path = path.and_then(|path| path.canonicalize().ok());
         if !path.is_some_and(|path| brought.contains(&path)) {
-            import.report.add(&name, Finding::left_out(kind));
+            import.report.add(&name, ImportFinding::left_out(kind));
         }
     }
     if let Some(assets) = options.assets {
@@ -195,10 +195,10 @@ impl<P: Destination, F: Fn(ImportProgress) + Send + Sync> Import<P, F> {
                 if is_variant && state != PublishingState::Published {
                     // A publication of the piece would include it.
                     let what = format!("{} in other languages", state.plural());
-                    self.report.add(&source, Finding::left_out(what));
+                    self.report.add(&source, ImportFinding::left_out(what));
                 } else if state == PublishingState::Published || !self.no_drafts {
                     if state != PublishingState::Published {
-                        self.report.add(&source, Finding::unpublished(state.plural()));
+                        self.report.add(&source, ImportFinding::unpublished(state.plural()));
                     }
                     for finding in std::mem::take(&mut document.findings) {
                         self.report.add(&source, finding);
@@ -207,7 +207,7 @@ impl<P: Destination, F: Fn(ImportProgress) + Send + Sync> Import<P, F> {
                     self.pending.push(*document);
                     return;
                 } else {
-                    self.report.add(&source, Finding::left_out(state.plural()));
+                    self.report.add(&source, ImportFinding::left_out(state.plural()));
                 }
             }
             read::ParsedSource::More(more) => {

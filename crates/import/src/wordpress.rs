@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::authors::Author;
 use crate::autop;
-use crate::findings::Finding;
+use crate::findings::ImportFinding;
 use crate::line_counting::LineCountingReader;
 use crate::raw::{PublishingState, RawPiece, SourceBody};
 use crate::sources::SourceContent;
@@ -44,7 +44,7 @@ struct Attachment {
 struct ExportedItem {
     /// The texts of its elements, by prefixed name.
     texts: HashMap<String, String>,
-    categories: Vec<Term>,
+    categories: Vec<WordPressTerm>,
     /// `wp:postmeta`, keys and values.
     metas: Vec<(String, String)>,
     comments: usize,
@@ -54,7 +54,7 @@ struct ExportedItem {
 }
 
 #[derive(Debug)]
-struct Term {
+struct WordPressTerm {
     domain: String,
     name: String,
 }
@@ -66,7 +66,7 @@ pub(crate) enum ItemOutcome {
     Post(Box<RawPiece>),
     /// An item that is left out, with the reason. Left-out items are counted, as leaving them out
     /// may be intended.
-    LeftOut(Finding),
+    LeftOut(ImportFinding),
     /// An unreadable part, with its line.
     Problem(usize, String),
 }
@@ -218,7 +218,7 @@ impl ExportParser {
             ("category", Some(item)) => {
                 let domain = start.try_get_attribute("domain").ok().flatten();
                 let domain = domain.map(|found| found.value.into_owned()).unwrap_or_default();
-                item.categories.push(Term { domain, name: String::new() });
+                item.categories.push(WordPressTerm { domain, name: String::new() });
             }
             ("wp:comment", Some(item)) => item.comments += 1,
             _ => {}
@@ -314,7 +314,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
         rest.insert("authors".to_owned(), Value::from(vec![author.name.as_str()]));
     }
     if item.comments > 0 {
-        findings.push(Finding::left_out("comments").times(item.comments));
+        findings.push(ImportFinding::left_out("comments").times(item.comments));
     }
     let date = [item.text("wp:post_date_gmt"), item.text("wp:post_date")];
     // A post that was never published has a date of zeros.
@@ -326,7 +326,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     let thumbnail = item.meta("_thumbnail_id");
     let cover = thumbnail.and_then(|id| site.attachments.get(id));
     if thumbnail.is_some() && cover.is_none() {
-        findings.push(Finding::missing("the featured image's attachment"));
+        findings.push(ImportFinding::missing("the featured image's attachment"));
     }
     add_fields(&item, &mut rest, &mut findings);
     find_blocks(item.texts.get("content:encoded").map_or("", String::as_str), &mut findings);
@@ -334,7 +334,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     let content = item.texts.get("content:encoded").map_or("", String::as_str);
     let (html, shortcodes) = html(content);
     if shortcodes {
-        findings.push(Finding::unresolved("texts with shortcodes ([like this])"));
+        findings.push(ImportFinding::unresolved("texts with shortcodes ([like this])"));
     }
     let excerpt = item.text("excerpt:encoded").to_owned();
     ItemOutcome::Post(Box::new(RawPiece {
@@ -357,7 +357,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
 }
 
 /// Returns the finding for an item that is no post or page, or that was deleted.
-fn left_out_finding(kind: &str, status: &str) -> Option<Finding> {
+fn left_out_finding(kind: &str, status: &str) -> Option<ImportFinding> {
     let what = match (kind, status) {
         ("attachment", _) => "attachments as pages of their own".to_owned(),
         ("post" | "page", "trash" | "auto-draft" | "inherit") => {
@@ -366,11 +366,11 @@ fn left_out_finding(kind: &str, status: &str) -> Option<Finding> {
         ("post" | "page", _) => return None,
         (other, _) => format!("items of the type {other}"),
     };
-    Some(Finding::left_out(what))
+    Some(ImportFinding::left_out(what))
 }
 
 /// Returns the labels of categories and tags. Terms of other taxonomies are added to `rest`.
-fn collect_terms(terms: &[Term], rest: &mut Map<String, Value>) -> Vec<String> {
+fn collect_terms(terms: &[WordPressTerm], rest: &mut Map<String, Value>) -> Vec<String> {
     let mut tags = Vec::new();
     for term in terms {
         let name = plain_text(&term.name);
@@ -427,7 +427,11 @@ fn plain_text(html: &str) -> String {
 
 /// Adds the custom fields of an item. Names with a leading `_` belong to a plugin or to WordPress
 /// itself: these fields are left out and reported.
-fn add_fields(item: &ExportedItem, rest: &mut Map<String, Value>, findings: &mut Vec<Finding>) {
+fn add_fields(
+    item: &ExportedItem,
+    rest: &mut Map<String, Value>,
+    findings: &mut Vec<ImportFinding>,
+) {
     const KNOWN: [&str; 5] =
         ["_thumbnail_id", "_yoast_wpseo_canonical", "_edit_last", "_edit_lock", "_wp_old_slug"];
     let mut fields = Map::new();
@@ -443,8 +447,8 @@ fn add_fields(item: &ExportedItem, rest: &mut Map<String, Value>, findings: &mut
         rest.insert("customFields".to_owned(), Value::Object(fields));
     }
     if !hidden.is_empty() {
-        let finding = Finding::left_out("hidden custom fields").times(hidden.len());
-        findings.push(Finding { details: hidden, ..finding });
+        let finding = ImportFinding::left_out("hidden custom fields").times(hidden.len());
+        findings.push(ImportFinding { details: hidden, ..finding });
     }
     let order = item.text("wp:menu_order").trim_start_matches('0');
     if !order.is_empty() {
@@ -453,7 +457,7 @@ fn add_fields(item: &ExportedItem, rest: &mut Map<String, Value>, findings: &mut
 }
 
 /// Finds blocks whose content WordPress renders dynamically, and page breaks.
-fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
+fn find_blocks(content: &str, findings: &mut Vec<ImportFinding>) {
     let mut blocks = Vec::new();
     for (start, _) in content.match_indices("<!-- wp:") {
         let comment = content[start..].split("-->").next().unwrap_or_default();
@@ -463,16 +467,16 @@ fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
         }
     }
     if !blocks.is_empty() {
-        let finding =
-            Finding::left_out("blocks that WordPress renders dynamically").times(blocks.len());
-        findings.push(Finding { details: blocks, ..finding });
+        let finding = ImportFinding::left_out("blocks that WordPress renders dynamically")
+            .times(blocks.len());
+        findings.push(ImportFinding { details: blocks, ..finding });
     }
     for (tag, what) in
         [("<!--more", "ends of teasers (<!--more-->)"), ("<!--nextpage-->", "page breaks")]
     {
         let count = content.matches(tag).count();
         if count > 0 {
-            findings.push(Finding::left_out(what).times(count));
+            findings.push(ImportFinding::left_out(what).times(count));
         }
     }
 }

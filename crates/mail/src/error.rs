@@ -3,7 +3,7 @@
 /// The error for a setting that can't work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidSetting(pub(crate) String);
+pub struct InvalidMailSetting(pub(crate) String);
 
 /// The reason why a mail was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

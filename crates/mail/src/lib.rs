@@ -10,7 +10,7 @@ mod stream;
 
 use std::path::PathBuf;
 
-pub use error::{InvalidSetting, SendError};
+pub use error::{InvalidMailSetting, SendError};
 pub use message::{FromAddress, Mail};
 pub use outbox::Outbox;
 pub use smtp::Smtp;

@@ -9,7 +9,7 @@ use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::{Address, Message};
 
-use crate::error::{InvalidSetting, SendError};
+use crate::error::{InvalidMailSetting, SendError};
 
 /// The address in the `From` header of mails.
 #[derive(Debug, Clone)]
@@ -17,11 +17,11 @@ pub struct FromAddress(Mailbox);
 
 impl FromAddress {
     /// Parses `Galley <galley@example.org>`, or the address alone.
-    pub fn parse(text: &str) -> Result<Self, InvalidSetting> {
+    pub fn parse(text: &str) -> Result<Self, InvalidMailSetting> {
         let mailbox = text.parse::<Mailbox>().ok().filter(|_| !text.contains(['\r', '\n']));
         mailbox.map(Self).ok_or_else(|| {
             let message = format!("{text:?} is not an address such as Galley <galley@example.org>");
-            InvalidSetting(message)
+            InvalidMailSetting(message)
         })
     }
 

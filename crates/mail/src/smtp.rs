@@ -12,7 +12,7 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter,
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-use crate::error::{InvalidSetting, SendError};
+use crate::error::{InvalidMailSetting, SendError};
 use crate::message::{FromAddress, Mail as WrittenMail};
 use crate::stream;
 
@@ -70,9 +70,9 @@ impl Smtp {
     ///
     /// With a password, `smtp` requires STARTTLS; otherwise it uses STARTTLS if the server supports
     /// it. `?tls=required`, `opportunistic` or `none` overrides this.
-    pub fn parse(text: &str, from: FromAddress) -> Result<Self, InvalidSetting> {
+    pub fn parse(text: &str, from: FromAddress) -> Result<Self, InvalidMailSetting> {
         // The text may contain a password, so errors don't quote it.
-        let invalid = |what: &str| InvalidSetting(what.to_owned());
+        let invalid = |what: &str| InvalidMailSetting(what.to_owned());
         let url = Url::parse(text).map_err(|_| {
             invalid("it is not a URL such as smtps://user:password@mail.example.org")
         })?;
@@ -185,7 +185,7 @@ impl Smtp {
 }
 
 /// Decodes the percent-encoding of a part of the URL.
-fn decoded(part: &str) -> Result<String, InvalidSetting> {
+fn decoded(part: &str) -> Result<String, InvalidMailSetting> {
     let escapes = part.split('%').skip(1);
     let is_escape = |text: &str| {
         text.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
@@ -193,7 +193,7 @@ fn decoded(part: &str) -> Result<String, InvalidSetting> {
     let text = percent_decode_str(part).decode_utf8();
     match text {
         Ok(text) if escapes.into_iter().all(is_escape) => Ok(text.into_owned()),
-        _ => Err(InvalidSetting(
+        _ => Err(InvalidMailSetting(
             "the percent-encoding of its user or password is not valid".to_owned(),
         )),
     }

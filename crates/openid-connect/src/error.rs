@@ -9,7 +9,7 @@ use openidconnect::{
 
 /// A setting of the provider that is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSetting {
+pub enum InvalidProviderSetting {
     /// The issuer is no URL, or one without https.
     #[error(
         "openid-connect-issuer: {0:?} is not the URL of an identity provider, such as \

@@ -8,5 +8,5 @@ mod client;
 mod error;
 mod provider;
 
-pub use error::{Error, InvalidSetting};
+pub use error::{Error, InvalidProviderSetting};
 pub use provider::{AuthorizationRequest, Identity, Provider, ProviderSettings};

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use url::{Host, Url};
 
 use crate::client::ProviderClient;
-use crate::error::{Error, InvalidSetting};
+use crate::error::{Error, InvalidProviderSetting};
 
 /// The time for which the provider's metadata and keys are cached.
 const METADATA_LIFETIME: Duration = Duration::from_hours(1);
@@ -119,8 +119,11 @@ type ReadyClient = CoreClient<
 
 impl Provider {
     /// Creates the client of a provider, which sends browsers back to `redirect`.
-    pub fn new(settings: ProviderSettings, redirect: String) -> Result<Self, InvalidSetting> {
-        let invalid = || InvalidSetting::Issuer(settings.issuer.clone());
+    pub fn new(
+        settings: ProviderSettings,
+        redirect: String,
+    ) -> Result<Self, InvalidProviderSetting> {
+        let invalid = || InvalidProviderSetting::Issuer(settings.issuer.clone());
         let url = Url::parse(&settings.issuer).map_err(|_| invalid())?;
         let is_loopback = match url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -133,8 +136,8 @@ impl Provider {
             return Err(invalid());
         }
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(|_| invalid())?;
-        let redirect =
-            RedirectUrl::new(redirect.clone()).map_err(|_| InvalidSetting::PublicUrl(redirect))?;
+        let redirect = RedirectUrl::new(redirect.clone())
+            .map_err(|_| InvalidProviderSetting::PublicUrl(redirect))?;
         Ok(Self(Arc::new(ProviderParts {
             settings,
             issuer,

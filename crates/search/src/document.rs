@@ -26,7 +26,7 @@ const SEPARATOR: &str = "x";
 
 /// The texts of a document.
 #[derive(Debug, Clone, Default)]
-pub struct Texts<'t> {
+pub struct DocumentTexts<'t> {
     /// The title.
     pub title: &'t str,
     /// The description.
@@ -39,7 +39,7 @@ pub struct Texts<'t> {
 
 /// The terms of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct AnalyzedDocument {
     /// The values of title, description, content, and the others. A value has its terms in order,
     /// separated by spaces.
     fields: [Vec<String>; 4],
@@ -55,9 +55,9 @@ pub struct Tsvectors {
     pub parts: Vec<String>,
 }
 
-impl Document {
+impl AnalyzedDocument {
     /// Analyses texts.
-    pub fn new(analyzer: &Analyzer, language: Option<Language>, texts: &Texts<'_>) -> Self {
+    pub fn new(analyzer: &Analyzer, language: Option<Language>, texts: &DocumentTexts<'_>) -> Self {
         let terms = |text: &&str| {
             let mut terms = String::with_capacity(text.len());
             analyzer.analyze(text, language, |term| {
@@ -185,8 +185,8 @@ impl<'t> Part<'t> {
 mod tests {
     use super::*;
 
-    fn document(texts: &Texts<'_>) -> Document {
-        Document::new(&Analyzer::default(), None, texts)
+    fn document(texts: &DocumentTexts<'_>) -> AnalyzedDocument {
+        AnalyzedDocument::new(&Analyzer::default(), None, texts)
     }
 
     /// Returns the terms of a `tsvector` by position.
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn values_are_apart_in_both_forms() {
-        let texts = Texts {
+        let texts = DocumentTexts {
             title: "Old Town",
             description: "",
             content: "By the sea, by ship.",
@@ -236,7 +236,8 @@ mod tests {
             "a b ".repeat(2_000),
             (0..30_000).map(|number| format!("{number:y<64}")).collect::<Vec<_>>().join(" "),
         ] {
-            let document = document(&Texts { content: &content, ..Texts::default() });
+            let document =
+                document(&DocumentTexts { content: &content, ..DocumentTexts::default() });
             let Tsvectors { parts, .. } = document.tsvectors(&prefix);
             assert!(parts.len() > 1);
             let words: Vec<&str> = content.split_ascii_whitespace().collect();

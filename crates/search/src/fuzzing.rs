@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::analyzer::Analyzer;
-use crate::document::{Document, Texts};
+use crate::document::{AnalyzedDocument, DocumentTexts};
 use crate::highlight::{Highlight, Highlighter};
 use crate::language::Language;
-use crate::query::{Field, Match, Query};
+use crate::query::{Field, Match, SearchQuery};
 use crate::term_prefix::TermPrefix;
 
 /// The limit on bytes of a term. A stem may be longer than its word by an ending.
@@ -32,15 +32,15 @@ pub fn search(bytes: &[u8]) {
         end = to;
         check_term(term.text);
     });
-    let texts = Texts { title: query, content: text, ..Texts::default() };
-    let document = Document::new(&analyzer, language, &texts);
+    let texts = DocumentTexts { title: query, content: text, ..DocumentTexts::default() };
+    let document = AnalyzedDocument::new(&analyzer, language, &texts);
     let prefix = TermPrefix::new(1, 0);
     document.fts5_columns(&prefix).iter().flat_map(|column| column.split(' ')).for_each(|term| {
         assert!(term.is_empty() || term.starts_with("1n"), "{term:?}");
     });
     assert!(!document.tsvectors(&prefix).parts.is_empty());
-    let parsed = Query::parse(query, &analyzer, language);
-    assert_eq!(Query::parse(query, &analyzer, language), parsed);
+    let parsed = SearchQuery::parse(query, &analyzer, language);
+    assert_eq!(SearchQuery::parse(query, &analyzer, language), parsed);
     for clause in parsed.clauses() {
         clause.matched.terms().iter().for_each(|term| check_term(term));
         if let Match::Prefix(_, stem) = &clause.matched {

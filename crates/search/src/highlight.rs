@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::analyzer::Analyzer;
 use crate::fold::plain_first_letter;
 use crate::language::Language;
-use crate::query::{Clause, Field, Query};
+use crate::query::{Clause, Field, SearchQuery};
 
 /// The size of a passage in characters.
 const PASSAGE_SIZE: usize = 240;
@@ -52,14 +52,14 @@ pub struct Highlighter<'a> {
 
 /// A match: the number of its clause, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct ClauseMatch {
     clause: usize,
     range: Range<usize>,
 }
 
 impl<'a> Highlighter<'a> {
     /// Creates the highlighter of a query.
-    pub fn new(analyzer: &'a Analyzer, language: Option<Language>, query: &'a Query) -> Self {
+    pub fn new(analyzer: &'a Analyzer, language: Option<Language>, query: &'a SearchQuery) -> Self {
         let clauses = query.clauses().iter().filter(|clause| !clause.is_excluded).collect();
         Self { analyzer, language, clauses }
     }
@@ -98,7 +98,7 @@ impl<'a> Highlighter<'a> {
     }
 
     /// Returns the matches, in the order of their starts.
-    fn find(&self, field: Field, text: &str) -> Vec<Found> {
+    fn find(&self, field: Field, text: &str) -> Vec<ClauseMatch> {
         let clauses: Vec<_> = self
             .clauses
             .iter()
@@ -136,7 +136,7 @@ impl<'a> Highlighter<'a> {
                 if is_met && counts[*number] < MATCHES_LIMIT {
                     counts[*number] += 1;
                     let range = tail[0].1.0..term.range.1;
-                    found.push(Found { clause: *number, range });
+                    found.push(ClauseMatch { clause: *number, range });
                 }
             }
         });
@@ -154,13 +154,13 @@ struct Window {
 }
 
 /// Returns the matches that begin in a range.
-fn within(found: &[Found], range: Range<usize>) -> &[Found] {
+fn within(found: &[ClauseMatch], range: Range<usize>) -> &[ClauseMatch] {
     let place = |at: usize| found.partition_point(|other| other.range.start < at);
     &found[place(range.start)..place(range.end)]
 }
 
 /// Returns a window for each match, which begins a little before it, at the boundary of a word.
-fn windows(text: &str, found: &[Found]) -> Vec<Window> {
+fn windows(text: &str, found: &[ClauseMatch]) -> Vec<Window> {
     let mut counts = HashMap::new();
     for found in found {
         *counts.entry(found.clause).or_insert(0) += 1;
@@ -236,7 +236,7 @@ mod tests {
 
     fn whole(query: &str, text: &str, language: Option<&str>) -> Option<String> {
         let (analyzer, language) = (Analyzer::default(), language.and_then(Language::of_tag));
-        let query = Query::parse(query, &analyzer, language);
+        let query = SearchQuery::parse(query, &analyzer, language);
         let highlighter = Highlighter::new(&analyzer, language, &query);
         highlighter.whole(Field::Title, text).as_ref().map(marked)
     }
@@ -265,7 +265,7 @@ mod tests {
         let text =
             format!("{filler}The ferry left. {filler}A ferry in the harbour. {filler}Harbour!");
         let analyzer = Analyzer::default();
-        let query = Query::parse("ferry harbour", &analyzer, None);
+        let query = SearchQuery::parse("ferry harbour", &analyzer, None);
         let highlighter = Highlighter::new(&analyzer, None, &query);
         let passages = highlighter.passages(Field::Content, &text, 2);
         assert_eq!(passages.len(), 2);
@@ -288,7 +288,7 @@ mod tests {
             format!("a {} b rare", "- ".repeat(1_000_000)),
         ] {
             for query in ["a \"b a\" b* rare", "\"a b\" rare", &phrase] {
-                let query = Query::parse(query, &analyzer, None);
+                let query = SearchQuery::parse(query, &analyzer, None);
                 let highlighter = Highlighter::new(&analyzer, None, &query);
                 let passages = highlighter.passages(Field::Content, &text, 3);
                 assert!(passages.iter().any(|passage| passage.text.contains("rare")));

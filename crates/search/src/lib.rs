@@ -15,8 +15,8 @@ mod query;
 mod term_prefix;
 
 pub use analyzer::{Analyzer, Term};
-pub use document::{Document, Texts, Tsvectors};
+pub use document::{AnalyzedDocument, DocumentTexts, Tsvectors};
 pub use highlight::{Highlight, Highlighter};
 pub use language::Language;
-pub use query::{Clause, Field, Match, Query};
+pub use query::{Clause, Field, Match, SearchQuery};
 pub use term_prefix::TermPrefix;

@@ -51,7 +51,7 @@ pub struct Clause {
 
 /// A query. All clauses must match, except for the excluded ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     clauses: Vec<Clause>,
 }
 
@@ -63,7 +63,7 @@ struct Written<'a> {
     text: &'a str,
 }
 
-impl Query {
+impl SearchQuery {
     /// Parses a query. Words without letters, digits and emoji are ignored.
     pub fn parse(text: &str, analyzer: &Analyzer, language: Option<Language>) -> Self {
         let mut clauses: Vec<Clause> = Vec::new();
@@ -296,7 +296,7 @@ mod tests {
 
     fn forms(text: &str, language: Option<&str>) -> (String, String) {
         let language = language.and_then(Language::of_tag);
-        let query = Query::parse(text, &Analyzer::default(), language);
+        let query = SearchQuery::parse(text, &Analyzer::default(), language);
         let prefix = TermPrefix::new(7, 0);
         if query.is_empty() {
             return Default::default();
@@ -361,9 +361,9 @@ mod tests {
     fn long_queries_are_cut() {
         let words: Vec<_> = (0..10_000).map(|number| format!("w{number}")).collect();
         let text = words.join(" ");
-        let query = Query::parse(&text, &Analyzer::default(), None);
+        let query = SearchQuery::parse(&text, &Analyzer::default(), None);
         assert_eq!(query.clauses().len(), TERMS_LIMIT);
-        let query = Query::parse(&format!("\"{text}\""), &Analyzer::default(), None);
+        let query = SearchQuery::parse(&format!("\"{text}\""), &Analyzer::default(), None);
         let [Clause { matched: Match::Phrase(terms), .. }] = query.clauses() else { panic!() };
         assert_eq!(terms.len(), TERMS_LIMIT);
     }

@@ -126,13 +126,13 @@ pub(crate) struct EndpointFacts {
 }
 
 /// Returns the path and the route of a handler.
-pub(crate) type Route<S> = fn() -> (String, MethodRouter<S>);
+pub(crate) type HandlerRoute<S> = fn() -> (String, MethodRouter<S>);
 
 /// Returns the OpenAPI operation of a handler, and the properties of its arguments.
 pub(crate) type Description<S> = fn() -> (UtoipaMethodRouter<S>, HandlerFacts);
 
 /// Creates the router of these routes. [`endpoints!`] calls this.
-pub(crate) fn router<S: Clone + Send + Sync + 'static>(routes: &[Route<S>]) -> Router<S> {
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(routes: &[HandlerRoute<S>]) -> Router<S> {
     routes.iter().fold(Router::new(), |router, route| {
         let (path, route) = route();
         router.route(&path, route)

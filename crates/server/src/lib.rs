@@ -23,7 +23,9 @@ mod serve;
 
 pub use app::{App, ServerLimits};
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
-pub use galley_mail::{FromAddress as MailSender, InvalidSetting, Mailer, Outbox, SendError, Smtp};
+pub use galley_mail::{
+    FromAddress as MailSender, InvalidMailSetting, Mailer, Outbox, SendError, Smtp,
+};
 pub use problem::Problem;
 pub use resources::console_files::ConsoleFiles;
 pub use serve::{Server, serve_metrics};

@@ -30,7 +30,7 @@ use utoipa::openapi::schema::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::fields::{FieldContext, FieldValue, Fields, Parsed, Reference, ResourceId};
-use crate::content::{ContentFormat, ContentInput};
+use crate::content::{ContentFormat, ContentInputSchema};
 use crate::schemas;
 
 /// The pattern of a [`SourcePath`]: no empty parts, and none of one or two dots.
@@ -149,7 +149,7 @@ impl FieldValue for ContentField {
     }
 
     fn schema() -> Schema {
-        schema_of::<ContentInput>()
+        schema_of::<ContentInputSchema>()
     }
 
     fn nullable_schema() -> Schema {

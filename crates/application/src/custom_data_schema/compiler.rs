@@ -25,7 +25,7 @@ pub(super) struct Compiler<'v> {
     /// The subschemas that are not compiled yet, with their paths.
     pub(super) waiting: Vec<(&'v Value, PathId)>,
     /// The last step of each path, and the path before it.
-    paths: Vec<(PathId, PathStep<'v>)>,
+    paths: Vec<(PathId, SchemaPathStep<'v>)>,
     pub(super) patterns: Vec<Pattern>,
     known_patterns: HashMap<&'v str, u32>,
     /// The bytes of memory, by estimate.
@@ -39,7 +39,7 @@ pub(super) type PathId = usize;
 pub(super) const ROOT_PATH: PathId = usize::MAX;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum PathStep<'v> {
+pub(super) enum SchemaPathStep<'v> {
     Name(&'v str),
     Item(usize),
 }
@@ -70,7 +70,7 @@ impl<'v> Compiler<'v> {
     }
 
     /// Returns the path that continues another one.
-    pub(super) fn step(&mut self, path: PathId, step: PathStep<'v>) -> PathId {
+    pub(super) fn step(&mut self, path: PathId, step: SchemaPathStep<'v>) -> PathId {
         self.paths.push((path, step));
         self.paths.len() - 1
     }
@@ -80,8 +80,8 @@ impl<'v> Compiler<'v> {
         let last = self.paths.get(path);
         let mut steps: Vec<_> = std::iter::successors(last, |(path, _)| self.paths.get(*path))
             .map(|(_, step)| match step {
-                PathStep::Name(name) => Step::Field(shortened(name)),
-                PathStep::Item(index) => Step::Item(*index),
+                SchemaPathStep::Name(name) => Step::Field(shortened(name)),
+                SchemaPathStep::Item(index) => Step::Item(*index),
             })
             .collect();
         steps.reverse();

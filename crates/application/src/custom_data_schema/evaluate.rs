@@ -69,9 +69,9 @@ enum IssueKind {
 
 /// The members or items of a value that keywords have evaluated, as bits by their places.
 #[derive(Debug, Clone)]
-pub(super) struct Marks(Vec<u64>);
+pub(super) struct EvaluatedPlaces(Vec<u64>);
 
-impl Marks {
+impl EvaluatedPlaces {
     fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
@@ -89,7 +89,7 @@ impl Marks {
 pub(super) struct Evaluator<'e, 'v> {
     pub(super) schema: &'e CompiledSchema,
     pub(super) budget: &'e mut WorkBudget,
-    path: Vec<PathStep<'v>>,
+    path: Vec<ValuePathStep<'v>>,
     /// The length of the path to the value whose alternatives are evaluated.
     alternatives_at: usize,
     pub(super) depth: usize,
@@ -98,7 +98,7 @@ pub(super) struct Evaluator<'e, 'v> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum PathStep<'v> {
+pub(super) enum ValuePathStep<'v> {
     Member(&'v str),
     Item(usize),
 }
@@ -117,7 +117,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         id: SchemaId,
         value: &'v Value,
-        marks: Option<&mut Marks>,
+        marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         self.budget.charge(1)?;
         let keywords = match &self.schema.subschemas[id as usize] {
@@ -160,7 +160,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         keyword: &'e Keyword,
         value: &'v Value,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         self.budget.charge(1)?;
         match (keyword, value) {
@@ -210,7 +210,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         ids: &[SchemaId],
         value: &'v Value,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let mut is_valid = false;
         for &id in ids {
@@ -229,7 +229,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         ids: &[SchemaId],
         value: &'v Value,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let mut count = 0;
         for &id in ids {
@@ -304,7 +304,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     /// Evaluates a member or item.
     pub(super) fn child(
         &mut self,
-        step: PathStep<'v>,
+        step: ValuePathStep<'v>,
         id: SchemaId,
         value: &'v Value,
     ) -> Evaluated {
@@ -359,8 +359,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             return Ok(());
         }
         let steps = self.path.iter().map(|step| match step {
-            PathStep::Member(name) => Step::Field(shortened(name)),
-            PathStep::Item(index) => Step::Item(*index),
+            ValuePathStep::Member(name) => Step::Field(shortened(name)),
+            ValuePathStep::Item(index) => Step::Item(*index),
         });
         let member = member.map(|name| Step::Field(shortened(name)));
         let issue = issue(steps.chain(member).collect(), message);
@@ -371,17 +371,21 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         Ok(())
     }
 
-    fn new_marks(&mut self, value: &Value) -> Result<Marks, Exhausted> {
+    fn new_marks(&mut self, value: &Value) -> Result<EvaluatedPlaces, Exhausted> {
         let count = match value {
             Value::Array(items) => items.len(),
             Value::Object(members) => members.len(),
             _ => 0,
         };
         self.budget.charge(4 + count as u64 / 64)?;
-        Ok(Marks::new(count))
+        Ok(EvaluatedPlaces::new(count))
     }
 
-    fn merge(&mut self, marks: &mut Marks, own: &Marks) -> Result<(), Exhausted> {
+    fn merge(
+        &mut self,
+        marks: &mut EvaluatedPlaces,
+        own: &EvaluatedPlaces,
+    ) -> Result<(), Exhausted> {
         self.budget.charge(own.0.len() as u64)?;
         for (mark, own) in marks.0.iter_mut().zip(&own.0) {
             *mark |= own;

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::WorkBudget;
 use super::canonical;
-use super::compiler::{Compiler, PathId, PathStep, Rejected, invalid};
+use super::compiler::{Compiler, PathId, Rejected, SchemaPathStep, invalid};
 use super::decimal::Decimal;
 use super::format::Format;
 use super::issues::shortened;
@@ -59,10 +59,10 @@ impl<'v> KeywordReader<'_, 'v> {
     fn subschema(
         &mut self,
         keyword: &'v str,
-        part: Option<PathStep<'v>>,
+        part: Option<SchemaPathStep<'v>>,
         value: &'v Value,
     ) -> SchemaId {
-        let mut path = self.compiler.step(self.path, PathStep::Name(keyword));
+        let mut path = self.compiler.step(self.path, SchemaPathStep::Name(keyword));
         if let Some(part) = part {
             path = self.compiler.step(path, part);
         }
@@ -258,7 +258,7 @@ impl<'v> KeywordReader<'_, 'v> {
         }
         let items = items.iter().enumerate();
         Ok(items
-            .map(|(index, item)| self.subschema(name, Some(PathStep::Item(index)), item))
+            .map(|(index, item)| self.subschema(name, Some(SchemaPathStep::Item(index)), item))
             .collect())
     }
 
@@ -271,7 +271,7 @@ impl<'v> KeywordReader<'_, 'v> {
         let schemas: Vec<_> = members
             .map(|(member, schema)| {
                 self.compiler.size += BYTES_PER_VALUE + member.len() as u64;
-                let id = self.subschema(name, Some(PathStep::Name(member)), schema);
+                let id = self.subschema(name, Some(SchemaPathStep::Name(member)), schema);
                 (member.as_str().into(), id)
             })
             .collect();

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::canonical;
 use super::decimal::Decimal;
-use super::evaluate::{BYTES_PER_UNIT, Evaluated, Evaluator, Marks, PathStep};
+use super::evaluate::{BYTES_PER_UNIT, Evaluated, EvaluatedPlaces, Evaluator, ValuePathStep};
 use super::issues::shortened;
 use super::schema::{Bound, Contains, Keyword, Members, SchemaId};
 
@@ -79,14 +79,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         keyword: &'e Keyword,
         items: &'v [Value],
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let count = items.len() as u64;
         match keyword {
             Keyword::PrefixItems(ids) => {
                 let mut is_valid = true;
                 for (index, (&id, item)) in ids.iter().zip(items).enumerate() {
-                    is_valid &= self.child(PathStep::Item(index), id, item)?;
+                    is_valid &= self.child(ValuePathStep::Item(index), id, item)?;
                     mark(marks.as_deref_mut(), index);
                     if !is_valid && !self.is_collecting() {
                         break;
@@ -128,7 +128,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         id: SchemaId,
         items: &'v [Value],
         from: usize,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
         is_meant: impl Fn(usize) -> bool,
     ) -> Evaluated {
         let mut is_valid = true;
@@ -137,7 +137,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             if !is_meant(index) {
                 continue;
             }
-            is_valid &= self.child(PathStep::Item(index), id, item)?;
+            is_valid &= self.child(ValuePathStep::Item(index), id, item)?;
             mark(marks.as_deref_mut(), index);
             if !is_valid && !self.is_collecting() {
                 break;
@@ -150,7 +150,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         contains: &Contains,
         items: &'v [Value],
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let Contains { schema, min, max } = *contains;
         let mut count = 0;
@@ -178,7 +178,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         keyword: &'e Keyword,
         value: &'v Value,
         members: &'v Map<String, Value>,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let count = members.len() as u64;
         match keyword {
@@ -225,7 +225,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                     if marks.as_ref().is_some_and(|marks| marks.has(index)) {
                         continue;
                     }
-                    is_valid &= self.child(PathStep::Member(name), *id, member)?;
+                    is_valid &= self.child(ValuePathStep::Member(name), *id, member)?;
                     mark(marks.as_deref_mut(), index);
                     if !is_valid && !self.is_collecting() {
                         break;
@@ -241,12 +241,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         &mut self,
         of_members: &Members,
         members: &'v Map<String, Value>,
-        mut marks: Option<&mut Marks>,
+        mut marks: Option<&mut EvaluatedPlaces>,
     ) -> Evaluated {
         let mut is_valid = true;
         for (index, (name, member)) in members.iter().enumerate() {
             self.budget.charge(2 + name.len() as u64 / BYTES_PER_UNIT)?;
-            let step = PathStep::Member(name);
+            let step = ValuePathStep::Member(name);
             let mut is_known = false;
             if let Some(&id) = of_members.named.get(name.as_str()) {
                 is_known = true;
@@ -313,7 +313,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 }
 
-fn mark(marks: Option<&mut Marks>, place: usize) {
+fn mark(marks: Option<&mut EvaluatedPlaces>, place: usize) {
     if let Some(marks) = marks {
         marks.add(place);
     }

@@ -117,21 +117,21 @@ pub async fn create(
 }
 
 /// An upload that has not ended, or the asset of one that is complete.
-enum Found {
+enum FoundUpload {
     Upload(AssetUpload),
     Asset(Asset),
 }
 
 /// Finds an upload whose asset the caller may change.
-async fn find(caller: &Caller, id: AssetId) -> Result<Found, Error> {
+async fn find(caller: &Caller, id: AssetId) -> Result<FoundUpload, Error> {
     let (scope, now) = (caller.scope(), caller.environment().now());
     let read = async move |tx: &Tx<'_>| {
         let (found, group) = match asset_uploads::find(tx, scope.workspace, id, now).await? {
-            Some(upload) => (Some(Found::Upload(upload.clone())), upload.content_group_id),
+            Some(upload) => (Some(FoundUpload::Upload(upload.clone())), upload.content_group_id),
             None => {
                 let asset = assets::find(tx, scope.workspace, id, visible(&scope)).await?;
                 let group = asset.as_ref().and_then(|asset| asset.content_group_id);
-                (asset.map(Found::Asset), group)
+                (asset.map(FoundUpload::Asset), group)
             }
         };
         match found {
@@ -158,15 +158,15 @@ pub async fn interrupt(caller: &Caller, id: AssetId) -> Result<(), Error> {
 /// Returns the state of an upload.
 pub async fn state(caller: &Caller, id: AssetId) -> Result<UploadState, Error> {
     Ok(match find(caller, id).await? {
-        Found::Upload(upload) => UploadState::of(&upload),
-        Found::Asset(asset) => UploadState::complete(asset.file.size),
+        FoundUpload::Upload(upload) => UploadState::of(&upload),
+        FoundUpload::Asset(asset) => UploadState::complete(asset.file.size),
     })
 }
 
 /// Deletes an upload that is not complete. A request that appends to it is ended first.
 pub async fn delete(caller: &Caller, id: AssetId) -> Result<(), Error> {
     interrupt(caller, id).await?;
-    let Found::Upload(upload) = find(caller, id).await? else {
+    let FoundUpload::Upload(upload) = find(caller, id).await? else {
         let detail = "the upload is complete: DELETE /assets deletes its asset";
         return Err(Rejection::new(Reason::UploadOffsetMismatch, detail).into());
     };
@@ -233,8 +233,8 @@ impl Append {
         stated_size: Option<u64>,
     ) -> Result<Begun, Error> {
         let (upload, size, received) = match find(caller, id).await? {
-            Found::Asset(asset) => (None, asset.file.size, asset.file.size),
-            Found::Upload(upload) => {
+            FoundUpload::Asset(asset) => (None, asset.file.size, asset.file.size),
+            FoundUpload::Upload(upload) => {
                 let (size, received) = (upload.size, upload.received);
                 (Some(upload), size, received)
             }

@@ -29,7 +29,7 @@ pub struct StartedRequest {
 
 /// The parameters with which the provider sends the browser back (RFC 6749 and RFC 9207).
 #[derive(Debug, Clone, Default)]
-pub struct Callback {
+pub struct AuthorizationResponse {
     /// The state of the request.
     pub state: String,
     /// The code to exchange.
@@ -67,7 +67,7 @@ pub async fn start(service: &Service) -> Result<StartedRequest, Error> {
 /// Completes a request, once. Signs in the user with the address that the provider has verified.
 pub async fn complete(
     service: &Service,
-    callback: Callback,
+    callback: AuthorizationResponse,
     browser: Option<&str>,
     client: Browser,
 ) -> Result<StartedSession, Error> {

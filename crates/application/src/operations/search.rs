@@ -7,7 +7,7 @@ use galley_domain::ContentPieceId;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::language::LanguageTag;
 use galley_domain::variant::VariantRef;
-use galley_search::{Field, Highlight, Highlighter, Language, Query};
+use galley_search::{Field, Highlight, Highlighter, Language, SearchQuery};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_list::{self, PieceListQuery};
 use galley_storage::content_piece_view::{PieceInView, View};
@@ -94,9 +94,9 @@ pub struct Highlights {
 /// A query in the languages of a search.
 #[derive(Debug, Default)]
 struct Queries {
-    own: Query,
+    own: SearchQuery,
     language: Option<Language>,
-    of_variant: Option<(Query, Option<Language>)>,
+    of_variant: Option<(SearchQuery, Option<Language>)>,
 }
 
 impl SearchPage {
@@ -152,7 +152,7 @@ pub async fn search_in(
     };
     let index = &searched.index;
     let own = language(searched.language.as_ref().map(LanguageTag::as_str));
-    let parse = |language| Query::parse(&request.query, analyzer(), language);
+    let parse = |language| SearchQuery::parse(&request.query, analyzer(), language);
     let of_variant = variant.as_ref().map(|variant| {
         let language = language(Some(variant.key.as_str()));
         (parse(language), language)

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use galley_domain::event::EventType;
 use galley_domain::permission::Resource;
 use galley_domain::{ContentPieceId, Timestamp, WorkspaceId};
-use galley_search::Document;
+use galley_search::AnalyzedDocument;
 use galley_storage::search_indexes::{
     self, DocumentTerms, IndexedChange, IndexedDocument, Partition, SearchIndex,
 };
@@ -29,11 +29,11 @@ pub(super) struct Item {
     piece: ContentPieceId,
     documents: Vec<NewDocument>,
     /// The last event, or the piece of the rebuild, that is indexed with it.
-    pub(super) progress: Progress,
+    pub(super) progress: IndexProgress,
 }
 
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(super) enum IndexProgress {
     /// The event, and its time.
     Event(i64, Timestamp),
     Rebuild(ContentPieceId),
@@ -41,7 +41,7 @@ pub(super) enum Progress {
 
 /// A batch of pieces to index.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct IndexBatch {
     pub(super) index: SearchIndex,
     pub(super) partitions: Vec<(Partition, i64)>,
     pub(super) items: Vec<Item>,
@@ -63,8 +63,8 @@ impl Item {
         let added = self.documents.iter().filter(|document| document.terms.is_some()).count();
         index.last_row += i64::try_from(added).unwrap_or_default();
         match &self.progress {
-            Progress::Event(sequence, _) => index.sequence = *sequence,
-            Progress::Rebuild(piece) => {
+            IndexProgress::Event(sequence, _) => index.sequence = *sequence,
+            IndexProgress::Rebuild(piece) => {
                 index.rebuild_after = Some(piece.to_string());
                 index.rebuilt += 1;
             }
@@ -72,7 +72,7 @@ impl Item {
     }
 }
 
-impl Batch {
+impl IndexBatch {
     /// Returns the number of a partition, unless it is new.
     fn number_of(&self, partition: Partition) -> Option<i64> {
         let found = self.partitions.iter().find(|(known, _)| *known == partition);
@@ -118,7 +118,7 @@ impl Batch {
     /// Returns true for a part of a rebuild that another one follows.
     pub(super) fn continues_rebuild(&self) -> bool {
         let last = self.items.last().map(|item| &item.progress);
-        matches!(last, Some(Progress::Rebuild(_))) && !self.ends_rebuild
+        matches!(last, Some(IndexProgress::Rebuild(_))) && !self.ends_rebuild
     }
 
     /// Analyses the texts of all documents that are not indexed yet.
@@ -127,7 +127,7 @@ impl Batch {
         for document in items.iter_mut().flat_map(|item| &mut item.documents) {
             let Some((texts, language)) = document.texts.take() else { continue };
             let number = self.add_partition(document.partition);
-            let analyzed = Document::new(analyzer(), language, &texts.as_texts());
+            let analyzed = AnalyzedDocument::new(analyzer(), language, &texts.as_texts());
             let prefix = self.index.prefix(number);
             let engine = database.full_text_engine();
             document.terms = Some(DocumentTerms::new(engine, &analyzed, &prefix));
@@ -145,7 +145,7 @@ pub(super) async fn plan(
     workspace: WorkspaceId,
     rebuilds: bool,
     previous: Option<(SearchIndex, Vec<(Partition, i64)>)>,
-) -> Result<Option<Batch>, Error> {
+) -> Result<Option<IndexBatch>, Error> {
     let is_ahead = previous.is_some();
     let (index, partitions) = match previous {
         Some((index, partitions)) => (Some(index), partitions),
@@ -163,7 +163,7 @@ pub(super) async fn plan(
     if is_ahead && !changes.is_empty() {
         return Ok(None);
     }
-    let mut batch = Batch {
+    let mut batch = IndexBatch {
         partitions,
         items: Vec::new(),
         documents: Vec::new(),
@@ -173,12 +173,12 @@ pub(super) async fn plan(
         has_more: changes.len() == usize::try_from(CHANGES_LIMIT).unwrap_or_default(),
         index,
     };
-    let mut pieces: Vec<(ContentPieceId, Progress)> = Vec::new();
+    let mut pieces: Vec<(ContentPieceId, IndexProgress)> = Vec::new();
     if changes.is_empty() {
         let Some(after) = &batch.index.rebuild_after else { return Ok(Some(batch)) };
         let found = search_indexes::pieces(tx, workspace, after, PIECES_LIMIT).await?;
         batch.ends_rebuild = found.is_empty();
-        pieces.extend(found.into_iter().map(|piece| (piece, Progress::Rebuild(piece))));
+        pieces.extend(found.into_iter().map(|piece| (piece, IndexProgress::Rebuild(piece))));
     } else {
         // Events that were deleted before they were indexed have left a gap.
         batch.affects_many = changes[0].sequence != batch.index.sequence + 1;
@@ -192,7 +192,7 @@ pub(super) async fn plan(
                     batch.has_more = true;
                     break;
                 }
-                pieces.push((piece, Progress::Event(change.sequence, change.created_at)));
+                pieces.push((piece, IndexProgress::Event(change.sequence, change.created_at)));
             }
             batch.last_event = Some(change.sequence);
         }
@@ -225,8 +225,8 @@ fn affects_many(change: &IndexedChange) -> bool {
 async fn read_pieces(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    batch: &mut Batch,
-    pieces: Vec<(ContentPieceId, Progress)>,
+    batch: &mut IndexBatch,
+    pieces: Vec<(ContentPieceId, IndexProgress)>,
 ) -> Result<(), Error> {
     let ids: Vec<ContentPieceId> = pieces.iter().map(|(piece, _)| *piece).collect();
     if ids.is_empty() {
@@ -271,7 +271,7 @@ async fn read_pieces(
 pub(super) async fn write_from(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    batch: &Batch,
+    batch: &IndexBatch,
     expected: &SearchIndex,
     first: usize,
 ) -> Result<Option<(SearchIndex, usize)>, Error> {
@@ -308,7 +308,7 @@ pub(super) async fn write_from(
 async fn write_items(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    batch: &Batch,
+    batch: &IndexBatch,
     items: &[Item],
     mut last_row: i64,
 ) -> Result<(), Error> {

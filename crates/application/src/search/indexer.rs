@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::ANALYSIS;
-use super::batch::{Batch, Item, Progress, plan, write_from};
+use super::batch::{IndexBatch, IndexProgress, Item, plan, write_from};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::service::Service;
@@ -217,7 +217,7 @@ impl Indexer {
         &self,
         workspace: WorkspaceId,
         rebuilds: bool,
-        ahead: &mut Option<Batch>,
+        ahead: &mut Option<IndexBatch>,
     ) -> Result<bool, Error> {
         let batch = match ahead.take() {
             Some(batch) => batch,
@@ -247,8 +247,8 @@ impl Indexer {
         &self,
         workspace: WorkspaceId,
         rebuilds: bool,
-        previous: Option<&Batch>,
-    ) -> Result<Option<Batch>, Error> {
+        previous: Option<&IndexBatch>,
+    ) -> Result<Option<IndexBatch>, Error> {
         let previous = previous.map(|batch| (batch.end(), batch.partitions.clone()));
         let plan = async move |tx: &Tx<'_>| plan(tx, workspace, rebuilds, previous.clone()).await;
         let database = self.database.clone();
@@ -262,7 +262,7 @@ impl Indexer {
 
     /// Writes a batch. Returns false if the index is not as expected, as another node has indexed
     /// the same.
-    async fn write(&self, workspace: WorkspaceId, batch: &Arc<Batch>) -> Result<bool, Error> {
+    async fn write(&self, workspace: WorkspaceId, batch: &Arc<IndexBatch>) -> Result<bool, Error> {
         let (mut index, mut next) = (batch.index.clone(), 0);
         loop {
             let (own, expected) = (Arc::clone(batch), index.clone());
@@ -287,7 +287,7 @@ impl Indexer {
 
     /// Returns the age of an item's event; `None` for a piece of a rebuild.
     fn lag(&self, item: Option<&Item>) -> Option<Duration> {
-        let Progress::Event(_, created_at) = &item?.progress else { return None };
+        let IndexProgress::Event(_, created_at) = &item?.progress else { return None };
         let age_ms = self.environment.now().ms() - created_at.ms();
         Some(Duration::from_millis(u64::try_from(age_ms).unwrap_or_default()))
     }

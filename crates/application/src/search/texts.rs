@@ -3,7 +3,7 @@
 use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_domain::custom_data_schema::CustomDataSchema;
-use galley_search::Texts;
+use galley_search::DocumentTexts;
 use galley_storage::Error as StorageError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -51,8 +51,8 @@ impl PieceTexts {
     }
 
     /// Returns the texts for their analysis.
-    pub(crate) fn as_texts(&self) -> Texts<'_> {
-        Texts {
+    pub(crate) fn as_texts(&self) -> DocumentTexts<'_> {
+        DocumentTexts {
             title: &self.title,
             description: &self.description,
             content: &self.content,

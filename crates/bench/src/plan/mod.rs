@@ -16,7 +16,7 @@ use crate::assets;
 use crate::load;
 use crate::operations::Operations;
 use crate::rows::{self, Comparison, Effort, HEADS};
-use crate::searches::{Searches, Texts};
+use crate::searches::{GeneratedTexts, Searches};
 use crate::server::{LOAD_CORE, PinnedServer};
 use crate::store::BenchStore;
 use crate::table::{self, median};
@@ -219,7 +219,7 @@ impl Plan {
 
     /// Measures searches, a rebuild of the index, and writes of pieces, on both engines.
     fn search(&self) -> anyhow::Result<()> {
-        let (pieces, texts) = (self.searched, Texts::read(&self.texts)?);
+        let (pieces, texts) = (self.searched, GeneratedTexts::read(&self.texts)?);
         let store = BenchStore::with_pieces(
             self.stores.join(format!("{pieces}-texts")),
             &self.galley,

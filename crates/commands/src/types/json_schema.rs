@@ -22,7 +22,7 @@ struct Type {
 }
 
 /// The types of one schema: the names of the places to which it refers.
-struct References<'s> {
+struct SchemaReferences<'s> {
     schema: &'s Value,
     prefix: String,
     by_pointer: BTreeMap<String, String>,
@@ -39,7 +39,7 @@ impl SchemaTypes {
         }
         let name = self.new_name(&format!("{}CustomData", identifier(path)));
         self.roots.insert(text, name.clone());
-        let mut references = References {
+        let mut references = SchemaReferences {
             schema,
             prefix: name.clone(),
             by_pointer: BTreeMap::from([(String::new(), name.clone())]),
@@ -70,7 +70,12 @@ impl SchemaTypes {
         name
     }
 
-    fn type_of(&mut self, schema: &Value, references: &mut References<'_>, depth: usize) -> Type {
+    fn type_of(
+        &mut self,
+        schema: &Value,
+        references: &mut SchemaReferences<'_>,
+        depth: usize,
+    ) -> Type {
         let schema = match schema {
             Value::Bool(false) => return Type::named("never"),
             Value::Object(schema) => schema,
@@ -105,7 +110,7 @@ impl SchemaTypes {
     }
 
     /// Returns the name of the place to which a reference leads.
-    fn reference(&mut self, reference: &str, references: &mut References<'_>) -> Type {
+    fn reference(&mut self, reference: &str, references: &mut SchemaReferences<'_>) -> Type {
         let pointer = reference.strip_prefix('#').map(percent_decoded);
         let Some(pointer) = pointer.filter(|one| references.schema.pointer(one).is_some()) else {
             return Type::named("unknown");
@@ -124,7 +129,7 @@ impl SchemaTypes {
     fn plain_type(
         &mut self,
         schema: &Map<String, Value>,
-        references: &mut References<'_>,
+        references: &mut SchemaReferences<'_>,
         depth: usize,
     ) -> Option<Type> {
         let implied = if ["properties", "required", "additionalProperties"]
@@ -155,7 +160,7 @@ impl SchemaTypes {
     fn array(
         &mut self,
         schema: &Map<String, Value>,
-        references: &mut References<'_>,
+        references: &mut SchemaReferences<'_>,
         depth: usize,
     ) -> String {
         let rest = schema.get("items").unwrap_or(&Value::Bool(true));
@@ -178,7 +183,7 @@ impl SchemaTypes {
     fn object(
         &mut self,
         schema: &Map<String, Value>,
-        references: &mut References<'_>,
+        references: &mut SchemaReferences<'_>,
         depth: usize,
     ) -> String {
         let empty = Map::new();

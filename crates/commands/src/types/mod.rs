@@ -37,7 +37,7 @@ struct Group {
 
 /// The parts of a workspace that have types.
 #[derive(Debug)]
-struct Workspace {
+struct WorkspaceTypes {
     groups: Vec<Group>,
     /// The keys of the variants.
     variants: Vec<String>,
@@ -78,7 +78,10 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read_database(database: &Database, workspace: Option<&str>) -> anyhow::Result<Workspace> {
+async fn read_database(
+    database: &Database,
+    workspace: Option<&str>,
+) -> anyhow::Result<WorkspaceTypes> {
     let workspace = store::workspace(database, workspace).await?;
     let read = async move |tx: &Tx<'_>| {
         let tree = GroupTree::read(tx, workspace).await?;
@@ -93,10 +96,10 @@ async fn read_database(database: &Database, workspace: Option<&str>) -> anyhow::
     };
     let groups = tree.groups.iter().map(|(one, _)| group(one.id)).collect();
     let variants = variants.into_iter().map(|variant| variant.key.as_str().to_owned()).collect();
-    Ok(Workspace { groups, variants })
+    Ok(WorkspaceTypes { groups, variants })
 }
 
-async fn read_server(server: &ServerDestination) -> anyhow::Result<Workspace> {
+async fn read_server(server: &ServerDestination) -> anyhow::Result<WorkspaceTypes> {
     let mut groups = Vec::new();
     for top in server.list("/content-groups/list?subtree=true&").await? {
         let id = top["id"].as_str().unwrap_or_default();
@@ -110,7 +113,7 @@ async fn read_server(server: &ServerDestination) -> anyhow::Result<Workspace> {
     }
     let variants = server.list("/variants/list?").await?;
     let key = |variant: &Value| variant["key"].as_str().unwrap_or_default().to_owned();
-    Ok(Workspace { groups, variants: variants.iter().map(key).collect() })
+    Ok(WorkspaceTypes { groups, variants: variants.iter().map(key).collect() })
 }
 
 /// Adds a group of a response with its subtree.
@@ -126,7 +129,7 @@ fn add_groups(groups: &mut Vec<Group>, group: &Value, above: &str, inherited: &V
 }
 
 /// Returns the file. It is the same for the same workspace.
-fn typescript(workspace: &Workspace) -> String {
+fn typescript(workspace: &WorkspaceTypes) -> String {
     let mut by_path: BTreeMap<String, &Group> = BTreeMap::new();
     let mut groups: Vec<&Group> = workspace.groups.iter().collect();
     groups.sort_by(|a, b| a.id.cmp(&b.id));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::steps::Steps;
+use super::steps::DiffSteps;
 use crate::json::JsonWriter;
 use crate::schema::NodeType;
 use crate::tree::Tree;
@@ -17,7 +17,7 @@ pub(super) struct AttributeChange {
 
 /// Returns the changed attributes of two nodes.
 pub(super) fn attribute_changes(
-    steps: &Steps<'_>,
+    steps: &DiffSteps<'_>,
     before: u32,
     after: u32,
 ) -> Vec<AttributeChange> {
@@ -43,7 +43,7 @@ pub(super) fn attribute_changes(
 }
 
 /// Returns the types of two nodes.
-pub(super) fn types(steps: &Steps<'_>, before: u32, after: u32) -> (NodeType, NodeType) {
+pub(super) fn types(steps: &DiffSteps<'_>, before: u32, after: u32) -> (NodeType, NodeType) {
     let before = steps.before.kind(before as usize).node_type();
     (before, steps.after.kind(after as usize).node_type())
 }

@@ -4,7 +4,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::sequence::{SearchBudget, equal_runs};
 use super::similarity::Pairing;
-use super::steps::{DiffStep, Steps, index};
+use super::steps::{DiffStep, DiffSteps, index};
 use super::subtrees::{SubtreeIds, subtree_ids};
 use super::words::{TextblockWords, append_equal_runs};
 use crate::tree::Tree;
@@ -16,7 +16,7 @@ const SEARCH_WORK: usize = 4_000_000;
 const PAIRING_WORK: usize = 2_000_000;
 
 /// Returns the steps between two trees.
-pub(super) fn steps<'t>(before: &'t Tree, after: &'t Tree) -> Steps<'t> {
+pub(super) fn steps<'t>(before: &'t Tree, after: &'t Tree) -> DiffSteps<'t> {
     let ids = subtree_ids(before, after);
     let nodes = before.nodes().len() + after.nodes().len();
     let mut aligner = Aligner {
@@ -28,7 +28,7 @@ pub(super) fn steps<'t>(before: &'t Tree, after: &'t Tree) -> Steps<'t> {
         },
         budget: SearchBudget(SEARCH_WORK),
         words: TextblockWords::default(),
-        steps: Steps { before, after, list: Vec::new(), runs: Vec::new() },
+        steps: DiffSteps { before, after, list: Vec::new(), runs: Vec::new() },
     };
     aligner.children(0, 0);
     aligner.steps
@@ -38,7 +38,7 @@ struct Aligner<'t, 'i> {
     pairing: Pairing<'i>,
     budget: SearchBudget,
     words: TextblockWords<'t>,
-    steps: Steps<'t>,
+    steps: DiffSteps<'t>,
 }
 
 impl Aligner<'_, '_> {

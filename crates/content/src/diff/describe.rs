@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::attributes::{attribute_changes, types};
-use super::steps::Steps;
+use super::steps::DiffSteps;
 use crate::marks::{Mark, Marks};
 use crate::tree::Tree;
 
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Describes the change of a node's type and attributes. Returns an empty text if there is none.
-pub(super) fn describe_node(steps: &Steps<'_>, before: u32, after: u32) -> String {
+pub(super) fn describe_node(steps: &DiffSteps<'_>, before: u32, after: u32) -> String {
     let (from, to) = types(steps, before, after);
     let mut parts = Vec::new();
     if from != to {
@@ -26,7 +26,7 @@ pub(super) fn describe_node(steps: &Steps<'_>, before: u32, after: u32) -> Strin
 }
 
 /// Describes the change of a text's marks.
-pub(super) fn describe_marks(steps: &Steps<'_>, before: Marks, after: Marks) -> String {
+pub(super) fn describe_marks(steps: &DiffSteps<'_>, before: Marks, after: Marks) -> String {
     let (removed, added) = steps.mark_changes(before, after);
     let mut parts = Vec::new();
     for old in &removed {

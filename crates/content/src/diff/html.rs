@@ -5,14 +5,14 @@
 
 use super::describe::{describe_marks, describe_node};
 use super::inline::{InlineChange, InlinePiece, visit_changes};
-use super::steps::{DiffStep, Steps};
+use super::steps::{DiffStep, DiffSteps};
 use crate::marks::Marks;
 use crate::render::{Renderer, escape_attribute, escape_text};
 use crate::schema::NodeType;
 use crate::tree::{Tree, WalkStep};
 
 /// Renders the steps, or returns `None` if the HTML exceeds `max` bytes.
-pub(super) fn render(steps: &Steps<'_>, max: usize) -> Option<String> {
+pub(super) fn render(steps: &DiffSteps<'_>, max: usize) -> Option<String> {
     let nodes = steps.before.nodes().len() + steps.after.nodes().len();
     let mut renderer = HtmlDiffRenderer { steps, html: Renderer::new(steps.after, nodes), max };
     for step in &steps.list {
@@ -37,7 +37,7 @@ const INSERTED: BlockMarkup =
     BlockMarkup { open: "<ins>", close: "</ins>", description: "inserted" };
 
 struct HtmlDiffRenderer<'s, 't> {
-    steps: &'s Steps<'t>,
+    steps: &'s DiffSteps<'t>,
     html: Renderer<'t>,
     max: usize,
 }

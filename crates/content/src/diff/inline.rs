@@ -2,7 +2,7 @@
 //!
 //! Positions count bytes of text from the start of the textblock, and one for a line break.
 
-use super::steps::{EqualRun, Steps};
+use super::steps::{DiffSteps, EqualRun};
 use crate::marks::Marks;
 use crate::node::NodeKind;
 use crate::tree::Tree;
@@ -79,7 +79,7 @@ impl<'t> InlineCursor<'t> {
 
 /// Visits the changes between two textblocks in order, with deletions before insertions.
 pub(super) fn visit_changes<'t>(
-    steps: &Steps<'t>,
+    steps: &DiffSteps<'t>,
     (before, after): (u32, u32),
     runs: &[EqualRun],
     mut visit: impl FnMut(InlineChange<'t>),

@@ -2,12 +2,12 @@
 
 use super::attributes::{attribute_changes, types};
 use super::inline::{InlineChange, InlinePiece, visit_changes};
-use super::steps::{DiffStep, Steps};
+use super::steps::{DiffStep, DiffSteps};
 use crate::json::JsonWriter;
 use crate::marks::Mark;
 
 /// Writes the steps, or returns `None` if the JSON exceeds `max` bytes.
-pub(super) fn write(steps: &Steps<'_>, max: usize) -> Option<String> {
+pub(super) fn write(steps: &DiffSteps<'_>, max: usize) -> Option<String> {
     let json = JsonWriter { tree: steps.after, json: "[".to_owned() };
     let mut writer = JsonDiffWriter { steps, json, list: None, equal: 0, max };
     for step in &steps.list {
@@ -21,7 +21,7 @@ pub(super) fn write(steps: &Steps<'_>, max: usize) -> Option<String> {
 }
 
 struct JsonDiffWriter<'s, 't> {
-    steps: &'s Steps<'t>,
+    steps: &'s DiffSteps<'t>,
     json: JsonWriter<'t>,
     /// The key of the open step with a list of nodes.
     list: Option<&'static str>,

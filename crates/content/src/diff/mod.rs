@@ -21,7 +21,7 @@ mod text;
 mod words;
 
 use crate::tree::Tree;
-use steps::{DiffStep, Steps};
+use steps::{DiffStep, DiffSteps};
 
 /// The differences between two trees, as JSON, HTML or text.
 ///
@@ -45,7 +45,7 @@ use steps::{DiffStep, Steps};
 /// ```
 #[derive(Debug)]
 pub struct TreeDiff<'t> {
-    steps: Steps<'t>,
+    steps: DiffSteps<'t>,
 }
 
 impl<'t> TreeDiff<'t> {

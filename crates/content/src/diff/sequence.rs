@@ -62,7 +62,7 @@ pub(super) fn equal_runs(
 
 /// Returns the match of each element of the first sequence.
 fn search(old: &[u32], new: &[u32], budget: &mut SearchBudget) -> Vec<u32> {
-    let mut search = Search::new(budget.search_limit(old.len() + new.len()));
+    let mut search = SequenceSearch::new(budget.search_limit(old.len() + new.len()));
     let matches = search.run(old, new);
     budget.0 = budget.0.saturating_sub(search.work);
     matches
@@ -160,7 +160,7 @@ impl Frontier {
 }
 
 /// A search for the common subsequence.
-struct Search {
+struct SequenceSearch {
     forward: Frontier,
     backward: Frontier,
     limit: usize,
@@ -168,7 +168,7 @@ struct Search {
     work: usize,
 }
 
-impl Search {
+impl SequenceSearch {
     fn new(limit: usize) -> Self {
         let frontier = || Frontier(vec![NONE; 2 * limit + 6]);
         Self { forward: frontier(), backward: frontier(), limit, work: 0 }

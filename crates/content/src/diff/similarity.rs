@@ -41,7 +41,7 @@ pub(super) struct Pairing<'t> {
 }
 
 /// A block to pair: its type, and the hashes of its words and children in ascending order.
-struct Candidate {
+struct PairCandidate {
     node_type: NodeType,
     features: Vec<u32>,
     /// An equal source makes two images similar.
@@ -73,11 +73,11 @@ impl Pairing<'_> {
         for part in 0..parts {
             let range = |len: usize| len * part / parts..len * (part + 1) / parts;
             let (olds, news) = (range(old.len()), range(new.len()));
-            let old_part: Vec<Candidate> = old[olds.clone()]
+            let old_part: Vec<PairCandidate> = old[olds.clone()]
                 .iter()
                 .map(|&node| candidate(self.before, &self.ids.before, node))
                 .collect();
-            let new_part: Vec<Candidate> = new[news.clone()]
+            let new_part: Vec<PairCandidate> = new[news.clone()]
                 .iter()
                 .map(|&node| candidate(self.after, &self.ids.after, node))
                 .collect();
@@ -89,7 +89,11 @@ impl Pairing<'_> {
 }
 
 /// Returns the pairs in ascending order with the largest sum of scores, by dynamic programming.
-fn best_pairs(old: &[Candidate], new: &[Candidate], rules: PairRules) -> Vec<(usize, usize)> {
+fn best_pairs(
+    old: &[PairCandidate],
+    new: &[PairCandidate],
+    rules: PairRules,
+) -> Vec<(usize, usize)> {
     let width = new.len() + 1;
     let mut scores = vec![0; old.len() * new.len()];
     let mut best = vec![0_u32; (old.len() + 1) * width];
@@ -138,7 +142,7 @@ impl PairRules {
     }
 
     /// Returns the score of a pair, which is 0 for two blocks that can't be paired.
-    fn score(self, old: &Candidate, new: &Candidate) -> u32 {
+    fn score(self, old: &PairCandidate, new: &PairCandidate) -> u32 {
         if TypeGroup::of(old.node_type) != TypeGroup::of(new.node_type) {
             return 0;
         }
@@ -190,13 +194,13 @@ fn is_item(parent: NodeType) -> bool {
     matches!(TypeGroup::of(parent), TypeGroup::Item | TypeGroup::Cell)
 }
 
-fn candidate(tree: &Tree, ids: &[u32], node: usize) -> Candidate {
+fn candidate(tree: &Tree, ids: &[u32], node: usize) -> PairCandidate {
     let node_type = tree.kind(node).node_type();
     let mut features = Vec::new();
     if let NodeKind::Image(image) = tree.kind(node) {
         let src = tree.image(image).src.as_ref().map(ToString::to_string).unwrap_or_default();
         features.push(src.bytes().fold(HASH_START, add_byte));
-        return Candidate { node_type, features, is_image: true };
+        return PairCandidate { node_type, features, is_image: true };
     }
     let is_textblock = node_type.is_textblock();
     let mut bytes_left = if is_textblock { TEXTBLOCK_BYTES } else { CONTAINER_BYTES };
@@ -217,7 +221,7 @@ fn candidate(tree: &Tree, ids: &[u32], node: usize) -> Candidate {
         features.sort_unstable();
         features.dedup();
     }
-    Candidate { node_type, features, is_image: false }
+    PairCandidate { node_type, features, is_image: false }
 }
 
 /// Sorts the hashes and keeps the lowest ones. Two blocks that share words share many of these.

@@ -30,7 +30,7 @@ pub(super) struct EqualRun {
 
 /// The steps between two trees.
 #[derive(Debug)]
-pub(super) struct Steps<'t> {
+pub(super) struct DiffSteps<'t> {
     pub(super) before: &'t Tree,
     pub(super) after: &'t Tree,
     pub(super) list: Vec<DiffStep>,
@@ -38,7 +38,7 @@ pub(super) struct Steps<'t> {
     pub(super) runs: Vec<EqualRun>,
 }
 
-impl Steps<'_> {
+impl DiffSteps<'_> {
     /// Returns true if two sets of marks are the same, with equal links and colours.
     pub(super) fn same_marks(&self, before: Marks, after: Marks) -> bool {
         before.flags == after.flags

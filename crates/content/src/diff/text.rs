@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::describe::{describe_marks, describe_node};
 use super::inline::{InlineChange, InlinePiece, visit_changes};
-use super::steps::{DiffStep, Steps};
+use super::steps::{DiffStep, DiffSteps};
 use crate::node::NodeKind;
 use crate::tree::{Tree, WalkStep};
 
@@ -15,7 +15,7 @@ const CONTEXT_BLOCKS: usize = 3;
 const PREFIXES_MAX: usize = 6;
 
 /// Renders the steps.
-pub(super) fn render(steps: &Steps<'_>) -> String {
+pub(super) fn render(steps: &DiffSteps<'_>) -> String {
     let mut writer = TextDiffWriter {
         steps,
         text: String::new(),
@@ -38,7 +38,7 @@ struct LinePrefix {
 }
 
 struct TextDiffWriter<'s, 't> {
-    steps: &'s Steps<'t>,
+    steps: &'s DiffSteps<'t>,
     text: String,
     containers: Vec<LinePrefix>,
     /// The last unchanged blocks, which precede a change.

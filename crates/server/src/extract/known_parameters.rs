@@ -31,7 +31,7 @@ const WITH_UNDESCRIBED_PARAMETER: [(&str, Method); 3] = [
 
 /// The names of the query parameters of each endpoint, by path and method.
 static KNOWN: LazyLock<HashMap<(String, Method), Vec<String>>> = LazyLock::new(|| {
-    let document: Document =
+    let document: OpenApiDocument =
         serde_json::from_str(&openapi_text()).expect("the tests compare it with the code");
     let shared = &document.components.parameters;
     let mut known = HashMap::new();
@@ -53,7 +53,7 @@ static KNOWN: LazyLock<HashMap<(String, Method), Vec<String>>> = LazyLock::new(|
 
 /// The parts of the OpenAPI document with the parameters.
 #[derive(Deserialize)]
-struct Document {
+struct OpenApiDocument {
     paths: HashMap<String, HashMap<String, Operation>>,
     components: Components,
 }

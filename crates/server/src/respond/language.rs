@@ -13,12 +13,12 @@ use crate::problem::{ReasonTexts, texts};
 
 /// The language of a page: that of `Accept-Language` with the higher quality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum PageLanguage {
     English,
     German,
 }
 
-impl Language {
+impl PageLanguage {
     fn preferred(headers: &HeaderMap) -> Self {
         let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let quality_of = |language: &str| {
@@ -63,7 +63,7 @@ impl Language {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Language {
+impl<S: Sync> FromRequestParts<S> for PageLanguage {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -72,7 +72,7 @@ impl<S: Sync> FromRequestParts<S> for Language {
 }
 
 arguments! {
-    Language:;
+    PageLanguage:;
 }
 
 /// Returns the German texts of a reason.
@@ -161,19 +161,19 @@ mod tests {
     #[test]
     fn the_language_of_the_higher_quality_is_preferred() {
         for (header, language) in [
-            ("de", Language::German),
-            ("de-AT,de;q=0.9,en;q=0.8", Language::German),
-            ("en-US,en;q=0.9,de;q=0.8", Language::English),
-            ("fr,de;q=0.5", Language::German),
-            ("de;q=0", Language::English),
-            ("de;q=x,DE-ch", Language::German),
-            ("fr", Language::English),
-            ("", Language::English),
+            ("de", PageLanguage::German),
+            ("de-AT,de;q=0.9,en;q=0.8", PageLanguage::German),
+            ("en-US,en;q=0.9,de;q=0.8", PageLanguage::English),
+            ("fr,de;q=0.5", PageLanguage::German),
+            ("de;q=0", PageLanguage::English),
+            ("de;q=x,DE-ch", PageLanguage::German),
+            ("fr", PageLanguage::English),
+            ("", PageLanguage::English),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static(header));
-            assert_eq!(Language::preferred(&headers), language, "{header}");
+            assert_eq!(PageLanguage::preferred(&headers), language, "{header}");
         }
-        assert_eq!(Language::preferred(&HeaderMap::new()), Language::English);
+        assert_eq!(PageLanguage::preferred(&HeaderMap::new()), PageLanguage::English);
     }
 }

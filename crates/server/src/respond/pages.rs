@@ -15,7 +15,7 @@ use galley_application::Reason;
 use sha2::{Digest, Sha256};
 
 use crate::problem::texts;
-use crate::respond::language::Language;
+use crate::respond::language::PageLanguage;
 use crate::respond::response::{self, StaticFile};
 
 /// The style sheet of every page.
@@ -50,7 +50,7 @@ pub(crate) fn public(page: &impl Template) -> Response {
 #[derive(Template)]
 #[template(path = "message.html")]
 pub(crate) struct MessagePage {
-    pub(crate) language: Language,
+    pub(crate) language: PageLanguage,
     pub(crate) title: &'static str,
     pub(crate) cause: &'static str,
     pub(crate) cure: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct MessagePage {
 }
 
 /// Returns a page that explains a rejection.
-pub(crate) fn explanation(language: Language, reason: Reason) -> Response {
+pub(crate) fn explanation(language: PageLanguage, reason: Reason) -> Response {
     let [title, cause, cure] = language.explanation(reason);
     let asks_again = matches!(
         reason,
@@ -81,7 +81,11 @@ pub(crate) fn explanation(language: Language, reason: Reason) -> Response {
 
 /// Returns a page with private data: never cached, and with a form that is submitted to this
 /// service. Without a referrer, a form would state no origin.
-pub(crate) fn private(language: Language, status: StatusCode, page: &impl Template) -> Response {
+pub(crate) fn private(
+    language: PageLanguage,
+    status: StatusCode,
+    page: &impl Template,
+) -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| content_security_policy("'self'"));
     let mut response = Response::new(Body::from(render(page)));
     *response.status_mut() = status;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use galley_domain::{ContentPieceId, WorkspaceId};
-use galley_search::{Clause, Query, TermPrefix};
+use galley_search::{Clause, SearchQuery, TermPrefix};
 
 use crate::engine::{FullTextEngine, Result, Row, Tx, Value, in_list, params, read_row};
 use crate::tables::content_piece_filters::PieceFilters;
@@ -36,7 +36,7 @@ pub struct SearchedPartition<'q> {
     /// The prefix of its terms.
     pub prefix: TermPrefix,
     /// The query.
-    pub query: &'q Query,
+    pub query: &'q SearchQuery,
 }
 
 /// A search.

@@ -8,7 +8,7 @@ use galley_domain::event::EventType;
 use galley_domain::language::LanguageTag;
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, Timestamp, VariantId, WorkspaceId};
-use galley_search::{Document, TermPrefix, Tsvectors};
+use galley_search::{AnalyzedDocument, TermPrefix, Tsvectors};
 
 use crate::engine::{
     Affects, FullTextEngine, Result, Row, Tx, WriteTx, in_list, params, read_row, row,
@@ -367,7 +367,7 @@ pub enum DocumentTerms {
 
 impl DocumentTerms {
     /// Returns the terms of a document.
-    pub fn new(engine: FullTextEngine, document: &Document, prefix: &TermPrefix) -> Self {
+    pub fn new(engine: FullTextEngine, document: &AnalyzedDocument, prefix: &TermPrefix) -> Self {
         match engine {
             FullTextEngine::Fts5 => Self::Fts5(document.fts5_columns(prefix)),
             FullTextEngine::Tsvector => Self::Tsvector(document.tsvectors(prefix)),

@@ -1,5 +1,5 @@
-//! Checks of the source code: imports without cycles, the style of comments, and the links of the
-//! documentation.
+//! Checks of the source code: imports without cycles, the style of comments, the names of types,
+//! and the links of the documentation.
 
 mod imports;
 mod links;

@@ -1,5 +1,7 @@
-//! Comments are plain technical English, and files are short, as CONTRIBUTING.md states.
+//! Comments are plain technical English, files are short, and each type name exists once, as
+//! CONTRIBUTING.md states.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,13 @@ const WHAT_LIMIT: usize = 15;
 /// The limit on lines of a product source file.
 const LINES: usize = 500;
 
+/// The names that several types have. Each crate has its own `Error`. `Actor` is the author of a
+/// change in the domain, and in the server the extractor of the holder of a token.
+const SHARED_NAMES: [&str; 2] = ["Error", "Actor"];
+
+/// The keywords that define types.
+const TYPE_KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
+
 /// Returns all Rust files below a folder.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of the repository is readable");
@@ -32,6 +41,34 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
         }
     }
     files
+}
+
+/// Returns the product source files of all crates.
+fn product_files() -> Vec<PathBuf> {
+    let crates = fs::read_dir("..").expect("the crates' folder is readable");
+    let sources = crates.map(|entry| entry.expect("an entry is readable").path().join("src"));
+    let files: Vec<_> =
+        sources.filter(|source| source.is_dir()).flat_map(|source| rust_files(&source)).collect();
+    assert!(files.len() > 100, "the source files were not found");
+    files
+}
+
+/// Returns the name of the type that a line defines. Indented lines define associated types, or
+/// types within functions and macros.
+fn defined_type(line: &str) -> Option<&str> {
+    let mut rest = line;
+    if let Some(public) = line.strip_prefix("pub") {
+        rest = match public.strip_prefix('(') {
+            Some(scope) => scope.split_once(')')?.1,
+            None => public,
+        };
+        rest = rest.strip_prefix(' ')?;
+    }
+    rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+    let (keyword, definition) = rest.split_once(' ')?;
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    let name = definition.split(|character: char| !is_part(character)).next()?;
+    (TYPE_KEYWORDS.contains(&keyword) && !name.is_empty()).then_some(name)
 }
 
 /// Returns the paragraphs of a file's comments, each with the number of its first line.
@@ -101,13 +138,8 @@ fn comments_name_components_and_stay_within_100_columns() {
 
 #[test]
 fn no_product_file_exceeds_500_lines() {
-    let crates = fs::read_dir("..").expect("the crates' folder is readable");
-    let sources = crates.map(|entry| entry.expect("an entry is readable").path().join("src"));
-    let files: Vec<_> =
-        sources.filter(|source| source.is_dir()).flat_map(|source| rust_files(&source)).collect();
-    assert!(files.len() > 100, "the source files were not found");
     let mut problems = Vec::new();
-    for file in files {
+    for file in product_files() {
         let text = fs::read_to_string(&file).expect("a source file is readable");
         let lines = text.lines().count();
         if lines > LINES {
@@ -116,6 +148,31 @@ fn no_product_file_exceeds_500_lines() {
     }
     problems.sort();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// A name that exists twice leaves the reader of a use to find out which type it is.
+#[test]
+fn type_names_exist_once() {
+    let mut files_by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in product_files() {
+        let text = fs::read_to_string(&file).expect("a source file is readable");
+        for name in text.lines().filter_map(defined_type) {
+            files_by_name.entry(name.to_owned()).or_default().push(file.display().to_string());
+        }
+    }
+    assert!(files_by_name.len() > 500, "the definitions of types were not found");
+    for name in SHARED_NAMES {
+        let is_shared = files_by_name.remove(name).is_some_and(|files| files.len() > 1);
+        assert!(is_shared, "{name} is not shared any more: remove it from SHARED_NAMES");
+    }
+    let mut problems = Vec::new();
+    for (name, mut files) in files_by_name {
+        if files.len() > 1 {
+            files.sort();
+            problems.push(format!("{name}: {}", files.join(", ")));
+        }
+    }
+    assert!(problems.is_empty(), "these names exist twice:\n{}", problems.join("\n"));
 }
 
 /// The fuzz targets are a workspace of their own, so no build of this one finds a moved file.

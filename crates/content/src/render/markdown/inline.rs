@@ -63,7 +63,7 @@ pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
 }
 
 /// A part of a line.
-enum InlinePiece {
+enum LinePart {
     Text(String),
     /// Output without further escaping: code, a line break.
     Verbatim(String),
@@ -84,7 +84,7 @@ struct End {
 struct PieceBuilder<'a> {
     tree: &'a Tree,
     place: InlineContainer,
-    pieces: Vec<InlinePiece>,
+    pieces: Vec<LinePart>,
     /// The open marks, with the indexes of the pieces that opened them.
     open: Vec<(Mark, usize)>,
 }
@@ -118,8 +118,8 @@ impl PieceBuilder<'_> {
         }
         self.change_marks(&wanted);
         self.pieces.push(match code {
-            Some(code) => InlinePiece::Verbatim(code),
-            None => InlinePiece::Text(text.to_owned()),
+            Some(code) => LinePart::Verbatim(code),
+            None => LinePart::Text(text.to_owned()),
         });
     }
 
@@ -134,7 +134,7 @@ impl PieceBuilder<'_> {
         };
         let as_line = self.place == InlineContainer::Paragraph && next_marks == Some(marks);
         let written = if as_line { "\\\n" } else { "<br>" };
-        self.pieces.push(InlinePiece::Verbatim(written.to_owned()));
+        self.pieces.push(LinePart::Verbatim(written.to_owned()));
     }
 
     /// Closes the marks that end here, and opens the ones that begin.
@@ -144,15 +144,15 @@ impl PieceBuilder<'_> {
             let Some((mark, opened_at)) = self.open.pop() else { return };
             let closed_at = self.pieces.len();
             let end = self.end(mark, false);
-            self.pieces.push(InlinePiece::Mark { mark: end, is_open: false, other: opened_at });
-            if let InlinePiece::Mark { other, .. } = &mut self.pieces[opened_at] {
+            self.pieces.push(LinePart::Mark { mark: end, is_open: false, other: opened_at });
+            if let LinePart::Mark { other, .. } = &mut self.pieces[opened_at] {
                 *other = closed_at;
             }
         }
         for &mark in &wanted[same..] {
             let opened_at = self.pieces.len();
             let start = self.end(mark, true);
-            self.pieces.push(InlinePiece::Mark { mark: start, is_open: true, other: opened_at });
+            self.pieces.push(LinePart::Mark { mark: start, is_open: true, other: opened_at });
             self.open.push((mark, opened_at));
         }
     }
@@ -213,7 +213,7 @@ impl PieceBuilder<'_> {
     }
 }
 
-impl InlinePiece {
+impl LinePart {
     /// Returns the first character of this piece in the Markdown.
     fn first(&self) -> Option<char> {
         self.shown().chars().next()
@@ -237,7 +237,7 @@ impl InlinePiece {
 }
 
 /// Replaces the delimiters that Markdown wouldn't recognise by HTML.
-fn replace_unrecognised_delimiters(pieces: &mut [InlinePiece]) {
+fn replace_unrecognised_delimiters(pieces: &mut [LinePart]) {
     loop {
         let void: Vec<usize> = (0..pieces.len())
             .filter(|&at| pieces[at].needs_flanks() && !is_recognised(pieces, at))
@@ -246,9 +246,9 @@ fn replace_unrecognised_delimiters(pieces: &mut [InlinePiece]) {
             return;
         }
         for at in void {
-            let InlinePiece::Mark { other, .. } = pieces[at] else { continue };
+            let LinePart::Mark { other, .. } = pieces[at] else { continue };
             for end in [at, other] {
-                if let InlinePiece::Mark { mark, .. } = &mut pieces[end] {
+                if let LinePart::Mark { mark, .. } = &mut pieces[end] {
                     mark.delimiter = None;
                 }
             }
@@ -257,10 +257,10 @@ fn replace_unrecognised_delimiters(pieces: &mut [InlinePiece]) {
 }
 
 /// Returns true if a delimiter is flanked as required (CommonMark, section 6.2).
-fn is_recognised(pieces: &[InlinePiece], at: usize) -> bool {
-    let InlinePiece::Mark { is_open, .. } = pieces[at] else { return true };
+fn is_recognised(pieces: &[LinePart], at: usize) -> bool {
+    let LinePart::Mark { is_open, .. } = pieces[at] else { return true };
     let before = at.checked_sub(1).and_then(|before| pieces[before].last());
-    let behind = pieces.get(at + 1).and_then(InlinePiece::first);
+    let behind = pieces.get(at + 1).and_then(LinePart::first);
     let (inside, outside) = if is_open { (behind, before) } else { (before, behind) };
     let Some(inside) = inside else { return false };
     let outside_ends_word =
@@ -299,17 +299,17 @@ fn is_punctuation(c: char) -> bool {
             )
 }
 
-fn write(pieces: &[InlinePiece], place: InlineContainer) -> String {
+fn write(pieces: &[LinePart], place: InlineContainer) -> String {
     let mut text = String::new();
     for (at, piece) in pieces.iter().enumerate() {
-        let InlinePiece::Text(plain) = piece else {
+        let LinePart::Text(plain) = piece else {
             text.push_str(piece.shown());
             continue;
         };
         let around = Surroundings {
             starts_line: place == InlineContainer::Paragraph
                 && (text.is_empty() || text.ends_with('\n')),
-            next: pieces.get(at + 1).and_then(InlinePiece::first),
+            next: pieces.get(at + 1).and_then(LinePart::first),
             previous: text.chars().next_back(),
             in_table: place == InlineContainer::Cell,
         };

@@ -48,7 +48,7 @@ struct ViolationBody<'a> {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct Parameters {
+struct ViolationListParameters {
     /// The limit of items on the page. A piece may have several, which are on one page.
     #[param(minimum = 1, maximum = 100, default = 20, example = 50)]
     per_page: Option<i64>,
@@ -88,7 +88,7 @@ pub(crate) async fn get(
 /// or none, and still a link to the next page.
 #[utoipa::path(
     get, path = "/content-groups/schema/violations", operation_id = "listSchemaViolations",
-    params(("id" = schemas::ContentGroupId, Query), Parameters),
+    params(("id" = schemas::ContentGroupId, Query), ViolationListParameters),
     responses((status = 200, body = [ViolationBody<'_>])),
 )]
 pub(crate) async fn violations(

@@ -29,7 +29,7 @@ const FORMATS: [(&str, DiffFormat); 3] =
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct Parameters {
+struct DiffParameters {
     /// The format of the difference.
     #[param(inline, default = "json")]
     format: Option<DiffFormatSchema>,
@@ -57,7 +57,7 @@ enum DiffFormatSchema {
         ("id" = schemas::ContentPieceId, Query),
         ("from" = schemas::RevisionId, Query),
         ("to" = schemas::RevisionId, Query),
-        Parameters,
+        DiffParameters,
     ),
     responses((status = 200, body = RevisionDiffBody<'_>)),
 )]

@@ -23,7 +23,7 @@ use crate::routes::prelude::*;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct ListParameters {
+struct RevisionListParameters {
     /// The identifier or key of a variant. Only the changes of its overrides are listed.
     variant: Option<String>,
 }
@@ -35,7 +35,7 @@ struct ListParameters {
 /// day for a year, unless the server is configured otherwise.
 #[utoipa::path(
     get, path = "/content-pieces/revisions", operation_id = "listRevisions",
-    params(("id" = schemas::ContentPieceId, Query), IdPageParams, ListParameters),
+    params(("id" = schemas::ContentPieceId, Query), IdPageParams, RevisionListParameters),
     responses((status = 200, body = [RevisionBody<'_>])),
 )]
 pub(crate) async fn list(

@@ -16,7 +16,7 @@ use crate::routes::prelude::*;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct ListParameters {
+struct TrashListParameters {
     /// The page number, from 1. Ignored if a cursor is given.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
@@ -44,7 +44,7 @@ enum UndeletedBody<'a> {
 /// configured otherwise.
 #[utoipa::path(
     get, path = "/content-pieces/trash", operation_id = "listTrash",
-    params(ListParameters),
+    params(TrashListParameters),
     responses(
         (status = 200, body = [TrashEntryBody<'_>]),
         (status = 404, description = "not_found"),

@@ -22,7 +22,7 @@ const PER_PAGE_MAX: i64 = 1_000;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-struct Parameters {
+struct EventListParameters {
     /// The `sequence` of the event after which the list begins. Without it, the list begins with
     /// the oldest stored event.
     #[param(minimum = 0, example = 1042)]
@@ -50,7 +50,7 @@ struct Parameters {
     path = "/events",
     operation_id = "listEvents",
     params(
-        Parameters,
+        EventListParameters,
         (
             "Last-Event-ID" = Option<String>, Header,
             description = "The position of a stream: the `sequence` of the last received event. It \

@@ -50,7 +50,7 @@ struct EventTicketBody<'a> {
 )]
 pub(crate) async fn create(
     actor: Actor<ReadEvents>,
-    RequestOrigin(origin): RequestOrigin,
+    OriginHeader(origin): OriginHeader,
 ) -> Result<Response, Problem> {
     let IssuedTicket { ticket, expires_at } =
         event_tickets::issue(actor.caller(), origin.as_deref()).await?;
@@ -62,16 +62,16 @@ pub(crate) async fn create(
 
 /// The header `Origin` of a request.
 #[derive(Debug)]
-pub(crate) struct RequestOrigin(Option<String>);
+pub(crate) struct OriginHeader(Option<String>);
 
-impl RequestOrigin {
+impl OriginHeader {
     fn of(headers: &HeaderMap) -> Self {
         let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
         Self(origin.map(String::from_utf8_lossy).map(Cow::into_owned))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for RequestOrigin {
+impl<S: Send + Sync> FromRequestParts<S> for OriginHeader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -79,7 +79,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestOrigin {
     }
 }
 
-impl HandlerArgument for RequestOrigin {
+impl HandlerArgument for OriginHeader {
     fn add_facts(_: &mut HandlerFacts) {}
 }
 
@@ -101,7 +101,7 @@ impl FromRequestParts<App> for EventReader {
         let Some(ticket) = Query::from_request_parts(parts, app).await?.text("ticket") else {
             return Ok(Self(Actor::from_request_parts(parts, app).await?));
         };
-        let RequestOrigin(origin) = RequestOrigin::of(&parts.headers);
+        let OriginHeader(origin) = OriginHeader::of(&parts.headers);
         let found = match AccessToken::parse(&ticket) {
             Ok(ticket) => {
                 event_tickets::authenticate(app.service(), &ticket, origin.as_deref()).await?

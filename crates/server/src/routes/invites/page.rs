@@ -21,13 +21,13 @@ use crate::extract::body::FormBody;
 use crate::extract::query::Query;
 use crate::extract::sign_in_client::SignInClient;
 use crate::problem::Problem;
-use crate::respond::language::Language;
+use crate::respond::language::PageLanguage;
 use crate::respond::pages::{self, MessagePage};
 
 #[derive(Template)]
 #[template(path = "invite.html")]
 struct InvitePage<'a> {
-    language: Language,
+    language: PageLanguage,
     code: &'a str,
     /// The idempotency key of the form.
     attempt: String,
@@ -47,7 +47,7 @@ struct FormValues {
 #[derive(Template)]
 #[template(path = "invite_accepted.html")]
 struct AcceptedPage<'a> {
-    language: Language,
+    language: PageLanguage,
     accepted: &'a AcceptedInvite,
     token: &'a str,
     url: &'a str,
@@ -82,7 +82,7 @@ struct AcceptedPage<'a> {
 pub(crate) async fn get(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
@@ -134,7 +134,7 @@ pub(crate) async fn get(
 pub(crate) async fn submit(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     sent: FormBody,
 ) -> Result<Response, Problem> {
     if client.require_own_page().is_err() {
@@ -230,7 +230,7 @@ async fn signed_in_user(app: &App, browser: &Browser) -> Result<Option<UserId>, 
 /// the accepted invite.
 async fn repeated_or_ended(
     app: &App,
-    language: Language,
+    language: PageLanguage,
     code: &str,
     token: &AccessToken,
     over: &InviteLookup,
@@ -243,7 +243,7 @@ async fn repeated_or_ended(
 
 fn accepted_page(
     app: &App,
-    language: Language,
+    language: PageLanguage,
     accepted: &AcceptedInvite,
     token: &AccessToken,
 ) -> Response {
@@ -259,7 +259,7 @@ fn accepted_page(
 
 fn form_page(
     app: &App,
-    language: Language,
+    language: PageLanguage,
     status: StatusCode,
     code: &str,
     invite: &OpenInvite,
@@ -273,7 +273,7 @@ fn form_page(
 }
 
 /// Returns the page of an invite that can't be accepted.
-fn ended_page(language: Language, found: &InviteLookup) -> Response {
+fn ended_page(language: PageLanguage, found: &InviteLookup) -> Response {
     let status = match found {
         InviteLookup::Open(_) | InviteLookup::Unknown => StatusCode::NOT_FOUND,
         InviteLookup::Expired | InviteLookup::Used | InviteLookup::Withdrawn => StatusCode::GONE,

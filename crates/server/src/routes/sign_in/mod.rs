@@ -17,7 +17,7 @@ use galley_domain::people::EmailAddress;
 use self::schema::{CodeForm, LinkForm};
 use crate::extract::body::{FormBody, JsonOrForm};
 use crate::extract::sign_in_client::SignInClient;
-use crate::respond::language::Language;
+use crate::respond::language::PageLanguage;
 use crate::routes::prelude::*;
 
 /// Get the page to sign in
@@ -27,7 +27,7 @@ use crate::routes::prelude::*;
     get, path = "/sign-in", operation_id = "getSignInPage",
     responses((status = 200, body = String, content_type = "text/html")),
 )]
-pub(crate) async fn page(State(app): State<App>, language: Language) -> Response {
+pub(crate) async fn page(State(app): State<App>, language: PageLanguage) -> Response {
     pages::address(&app, language, StatusCode::OK, "", None)
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn page(State(app): State<App>, language: Language) -> Response
 pub(crate) async fn request(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     body: JsonOrForm,
 ) -> Result<Response, Problem> {
     let (email, is_form) = match body {
@@ -131,7 +131,7 @@ pub(crate) async fn request(
 pub(crate) async fn link(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
@@ -164,7 +164,7 @@ pub(crate) async fn link(
 pub(crate) async fn use_link(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     form: FormBody,
 ) -> Result<Response, Problem> {
     let code = form.required("code")?;
@@ -207,7 +207,7 @@ pub(crate) async fn use_link(
 pub(crate) async fn use_code(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     form: FormBody,
 ) -> Result<Response, Problem> {
     let code = form.required("code")?;

@@ -10,13 +10,13 @@ use galley_storage::users::User;
 
 use crate::app::App;
 use crate::problem::{Problem, texts};
-use crate::respond::language::Language;
+use crate::respond::language::PageLanguage;
 use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct AddressPage<'a> {
-    language: Language,
+    language: PageLanguage,
     email: &'a str,
     problem: Option<&'a str>,
     /// The name of the identity provider, if one is registered.
@@ -26,14 +26,14 @@ struct AddressPage<'a> {
 #[derive(Template)]
 #[template(path = "sign_in_code.html")]
 struct CodePage<'a> {
-    language: Language,
+    language: PageLanguage,
     problem: Option<&'a str>,
 }
 
 #[derive(Template)]
 #[template(path = "sign_in_link.html")]
 struct LinkPage<'a> {
-    language: Language,
+    language: PageLanguage,
     user: &'a User,
     code: &'a str,
 }
@@ -41,7 +41,7 @@ struct LinkPage<'a> {
 #[derive(Template)]
 #[template(path = "sign_in_provider.html")]
 struct ProviderPage<'a> {
-    language: Language,
+    language: PageLanguage,
     name: &'a str,
     url: &'a str,
 }
@@ -53,7 +53,7 @@ fn provider_name(app: &App) -> Option<&str> {
 /// Returns the page with the form for an address.
 pub(super) fn address(
     app: &App,
-    language: Language,
+    language: PageLanguage,
     status: StatusCode,
     email: &str,
     problem: Option<&str>,
@@ -64,25 +64,25 @@ pub(super) fn address(
 
 /// Returns the page that leads to the identity provider. The policy on forms would apply to a
 /// redirection, too, and the provider may redirect to further sites.
-pub(super) fn provider(app: &App, language: Language, url: &str) -> Response {
+pub(super) fn provider(app: &App, language: PageLanguage, url: &str) -> Response {
     let name = provider_name(app).unwrap_or_default();
     pages::private(language, StatusCode::OK, &ProviderPage { language, name, url })
 }
 
 /// Returns the page with the form for a code.
-pub(super) fn code(language: Language, status: StatusCode, problem: Option<&str>) -> Response {
+pub(super) fn code(language: PageLanguage, status: StatusCode, problem: Option<&str>) -> Response {
     pages::private(language, status, &CodePage { language, problem })
 }
 
 /// Returns the page with the button of a link.
-pub(super) fn link(language: Language, user: &User, code: &str) -> Response {
+pub(super) fn link(language: PageLanguage, user: &User, code: &str) -> Response {
     pages::private(language, StatusCode::OK, &LinkPage { language, user, code })
 }
 
 /// Returns the page for an address that was rejected.
 pub(super) fn failed_address(
     app: &App,
-    language: Language,
+    language: PageLanguage,
     email: &str,
     error: Error,
 ) -> Result<Response, Problem> {
@@ -93,14 +93,14 @@ pub(super) fn failed_address(
 }
 
 /// Returns the page for a link or a code that can't be used.
-pub(super) fn failed_link(language: Language, error: Error) -> Result<Response, Problem> {
+pub(super) fn failed_link(language: PageLanguage, error: Error) -> Result<Response, Problem> {
     let Some(reason) = explained(&error) else { return Err(error.into()) };
     Ok(with_retry_after(pages::explanation(language, reason), error))
 }
 
 /// Returns the detail of a rejection as a sentence. Details are in English; in German, it is the
 /// cause of all rejections for the reason.
-pub(super) fn detail(language: Language, reason: Reason, error: &Error) -> String {
+pub(super) fn detail(language: PageLanguage, reason: Reason, error: &Error) -> String {
     if language.is_german() {
         let [_, cause, cure] = language.explanation(reason);
         return format!("{cause} {cure}");

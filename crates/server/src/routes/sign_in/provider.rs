@@ -1,12 +1,12 @@
 //! `/sign-in/provider`: people sign in with the identity provider, by OpenID Connect.
 
-use galley_application::operations::identity_provider::{self, Callback};
+use galley_application::operations::identity_provider::{self, AuthorizationResponse};
 
 use super::schema::ProviderForm;
 use super::{pages, signed_in_response};
 use crate::extract::body::FormBody;
 use crate::extract::sign_in_client::SignInClient;
-use crate::respond::language::Language;
+use crate::respond::language::PageLanguage;
 use crate::routes::prelude::*;
 
 /// Sign in with the identity provider
@@ -37,7 +37,7 @@ use crate::routes::prelude::*;
 pub(crate) async fn start(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     _: FormBody,
 ) -> Result<Response, Problem> {
     let started = async {
@@ -88,10 +88,10 @@ pub(crate) async fn start(
 pub(crate) async fn complete(
     State(app): State<App>,
     client: SignInClient,
-    language: Language,
+    language: PageLanguage,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let callback = Callback {
+    let callback = AuthorizationResponse {
         state: query.text("state").unwrap_or_default(),
         code: query.text("code"),
         issuer: query.text("iss"),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use galley_search::{Analyzer, Clause, Field, Match, Query};
+use galley_search::{Analyzer, Clause, Field, Match, SearchQuery};
 use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{Numbers, TestStore, on_both_engines};
 use serde_json::json;
@@ -93,7 +93,7 @@ impl Sample {
         })
     }
 
-    fn matches(&self, query: &Query) -> bool {
+    fn matches(&self, query: &SearchQuery) -> bool {
         let meets = |clause: &Clause| self.meets(clause) != clause.is_excluded;
         !query.is_empty() && query.clauses().iter().all(meets)
     }
@@ -129,7 +129,7 @@ async fn compare(service: &Service, samples: &[Sample], count: u64) -> usize {
     let mut hits = 0;
     for _ in 0..count {
         let text = query(&mut numbers, samples);
-        let parsed = Query::parse(&text, &analyzer, None);
+        let parsed = SearchQuery::parse(&text, &analyzer, None);
         let matching = samples.iter().filter(|sample| sample.matches(&parsed));
         let expected: BTreeSet<String> = matching.map(|sample| sample.slug.clone()).collect();
         let answer = search(service, &text, "&perPage=100&fields=slug").await;

@@ -59,8 +59,8 @@ struct WaitingGroup {
     keys: HashSet<WriteKey>,
     size: usize,
     stage: Arc<watch::Sender<Stage>>,
-    reports: mpsc::UnboundedSender<Report>,
-    receiver: mpsc::UnboundedReceiver<Report>,
+    reports: mpsc::UnboundedSender<WriteReport>,
+    receiver: mpsc::UnboundedReceiver<WriteReport>,
 }
 
 /// The stages of a group.
@@ -92,7 +92,7 @@ pub(crate) struct GroupTransaction {
 
 /// The report of a write to its group.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum WriteReport {
     Changes(TransactionChanges),
     /// The write has failed after a change, so the group must be rolled back.
     Failed,
@@ -103,14 +103,14 @@ pub(crate) enum Report {
 pub(crate) struct GroupMember {
     stage: watch::Receiver<Stage>,
     /// Dropped at the end: the group ends when no member has one any more.
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<WriteReport>,
 }
 
 /// A group that runs now.
 #[derive(Debug)]
 pub(crate) struct RunningGroup {
     stage: Arc<watch::Sender<Stage>>,
-    receiver: mpsc::UnboundedReceiver<Report>,
+    receiver: mpsc::UnboundedReceiver<WriteReport>,
 }
 
 impl WriteGroups {
@@ -179,7 +179,7 @@ impl RunningGroup {
         let mut changes = Some(Vec::new());
         while let Some(report) = self.receiver.recv().await {
             match (report, &mut changes) {
-                (Report::Changes(made), Some(changes)) => changes.push(made),
+                (WriteReport::Changes(made), Some(changes)) => changes.push(made),
                 _ => changes = None,
             }
         }
@@ -226,7 +226,7 @@ impl RunningWrite {
         drop(self.transaction.take());
         let Some(mut place) = self.place.take() else { return GroupEnd::RolledBack };
         // A group that was abandoned receives no report.
-        drop(place.reports.send(Report::Changes(changes)));
+        drop(place.reports.send(WriteReport::Changes(changes)));
         drop(place.reports);
         let ended = place.stage.wait_for(|stage| matches!(stage, Stage::Ended(_))).await;
         match ended.as_deref() {
@@ -247,7 +247,7 @@ impl Drop for RunningWrite {
     fn drop(&mut self) {
         drop(self.transaction.take());
         if let Some(place) = self.place.take() {
-            drop(place.reports.send(Report::Failed));
+            drop(place.reports.send(WriteReport::Failed));
         }
     }
 }

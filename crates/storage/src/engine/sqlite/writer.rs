@@ -207,7 +207,7 @@ impl QueuedWrite {
 
 /// The state of a group after one of its closures.
 #[derive(Debug, PartialEq, Eq)]
-enum GroupState {
+enum GroupIntegrity {
     /// The group has no changes of failed closures.
     Intact,
     /// The closure failed, and its changes can only be rolled back with the whole group.
@@ -277,11 +277,11 @@ impl WriterLoop {
             } else {
                 done.push(waiting);
                 let mut ended = self.run_last(&mut done, has_savepoints);
-                if matches!(ended, Ok(GroupState::NeedsRollback)) {
+                if matches!(ended, Ok(GroupIntegrity::NeedsRollback)) {
                     has_savepoints = true;
                     ended = self.retry_with_savepoints(&mut done).map(|begun_at| {
                         before = begun_at;
-                        GroupState::Intact
+                        GroupIntegrity::Intact
                     });
                 }
                 if let Err(error) = ended {
@@ -346,8 +346,12 @@ impl WriterLoop {
     }
 
     /// Runs the last write of the group. An error means that the whole group is lost.
-    fn run_last(&mut self, group: &mut [QueuedWrite], has_savepoints: bool) -> Result<GroupState> {
-        let Some(waiting) = group.last_mut() else { return Ok(GroupState::Intact) };
+    fn run_last(
+        &mut self,
+        group: &mut [QueuedWrite],
+        has_savepoints: bool,
+    ) -> Result<GroupIntegrity> {
+        let Some(waiting) = group.last_mut() else { return Ok(GroupIntegrity::Intact) };
         let changes = self.connection.total_changes();
         if has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
@@ -362,16 +366,16 @@ impl WriterLoop {
         if !has_savepoints {
             let has_changed = self.connection.total_changes() != changes;
             return Ok(if result.is_err() && has_changed {
-                GroupState::NeedsRollback
+                GroupIntegrity::NeedsRollback
             } else {
-                GroupState::Intact
+                GroupIntegrity::Intact
             });
         }
         if result.is_err() {
             execute(&self.connection, "ROLLBACK TO one_write")?;
         }
         execute(&self.connection, "RELEASE one_write")?;
-        Ok(GroupState::Intact)
+        Ok(GroupIntegrity::Intact)
     }
 
     /// Rolls back a group and retries it with a savepoint for each closure, which makes its writes

@@ -2,7 +2,7 @@
 
 use galley_domain::publication::ContentView;
 use galley_domain::{ContentPieceId, VariantId};
-use galley_search::{Analyzer, Document, Query, Texts};
+use galley_search::{AnalyzedDocument, Analyzer, DocumentTexts, SearchQuery};
 use galley_storage::content_piece_filters::PieceFilters;
 use galley_storage::content_piece_view::View;
 use galley_storage::search_hits::{Search, SearchedPartition};
@@ -23,7 +23,7 @@ async fn hits(
 ) -> Result<Vec<ContentPieceId>, Error> {
     let workspace = open.workspace;
     let index = search_indexes::find(tx, workspace).await?.unwrap();
-    let query = Query::parse(query, &Analyzer::default(), None);
+    let query = SearchQuery::parse(query, &Analyzer::default(), None);
     let all = PieceFilters::default();
     let groups = Some(vec![open.group]);
     let of_group = PieceFilters { groups, ..PieceFilters::default() };
@@ -93,8 +93,8 @@ pub(super) async fn search(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Resul
         (second, 0, "Harbour", long.as_str()),
         (first, 1, "Boat", "to the islands"),
     ]) {
-        let texts = Texts { title, content, ..Texts::default() };
-        let document = Document::new(&Analyzer::default(), None, &texts);
+        let texts = DocumentTexts { title, content, ..DocumentTexts::default() };
+        let document = AnalyzedDocument::new(&Analyzer::default(), None, &texts);
         let terms = DocumentTerms::new(engine, &document, &index.prefix(partition));
         let row_id = index.last_row + number;
         let indexed = IndexedDocument { piece, partition, row_id, hash: vec![1] };
