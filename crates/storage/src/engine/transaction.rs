@@ -140,7 +140,8 @@ impl<'a> Tx<'a> {
                 Ok(false)
             }
             TransactionEngine::Postgres(client) => {
-                let response = async {
+                // Boxed, as each transaction has this future within its own, on SQLite, too.
+                let response = Box::pin(async {
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     let rows = client.query_raw(&statement, as_postgres(params)).await?;
                     pin_mut!(rows);
@@ -155,7 +156,7 @@ impl<'a> Tx<'a> {
                         is_over = step.is_break();
                     }
                     Ok(false)
-                };
+                });
                 self.response(response).await
             }
         }

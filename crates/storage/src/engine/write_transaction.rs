@@ -198,13 +198,13 @@ impl<'a> WriteTx<'a> {
             }
             TransactionEngine::Postgres(client) => {
                 let count = self.change_count.fetch_add(1, Ordering::Relaxed);
-                let response = async {
+                let response = Box::pin(async {
                     if count >= CHANGES_BEFORE_REPLANNING && count.is_power_of_two() {
                         discard_plans(client).await?;
                     }
                     let statement = client.prepare_cached(&for_postgres(sql)).await?;
                     Ok(client.execute_raw(&statement, as_postgres(params)).await?)
-                };
+                });
                 self.response(response).await
             }
         }

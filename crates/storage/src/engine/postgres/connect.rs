@@ -77,8 +77,10 @@ pub(super) fn replica_pool(url: &str, options: &Options, statement: &'static str
 
 /// Returns a connection of a pool within `time_max`. The hooks that set up or recycle one have no
 /// timeout of their own.
+///
+/// The pool's future is boxed, as each transaction has it within its own, on SQLite, too.
 pub(super) async fn get(pool: &Pool, time_max: Duration) -> Result<Object> {
-    Ok(timeout(time_max, pool.get()).await.map_err(|_| ResponseTimeout::error())??)
+    Ok(timeout(time_max, Box::pin(pool.get())).await.map_err(|_| ResponseTimeout::error())??)
 }
 
 fn builder(

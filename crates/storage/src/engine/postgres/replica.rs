@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -169,7 +168,8 @@ impl Replica {
             has_responded.store(true, Ordering::Relaxed);
             shown
         };
-        let mut both = pin!(join(shown, operation(tx)));
+        // Boxed, as each read has this future within its own, even without a standby.
+        let mut both = Box::pin(join(shown, operation(tx)));
         match timeout(RESPONSE_TIMEOUT, both.as_mut()).await {
             Ok(both) => Some(both),
             // The standby responds; only the read is slow.
