@@ -65,9 +65,9 @@ impl PartialSchema for ActorId {
 impl ToSchema for ActorId {}
 
 /// The identifier of an entry of the trash.
-pub struct TrashEntryId;
+pub struct TrashedId;
 
-impl PartialSchema for TrashEntryId {
+impl PartialSchema for TrashedId {
     fn schema() -> RefOr<Schema> {
         text("The identifier of the deleted content piece or content group.")
             .pattern(Some("^c[pg]_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"))
@@ -76,7 +76,7 @@ impl PartialSchema for TrashEntryId {
     }
 }
 
-impl ToSchema for TrashEntryId {}
+impl ToSchema for TrashedId {}
 
 fn id(prefix: &str, description: &str) -> RefOr<Schema> {
     let object = text(description)

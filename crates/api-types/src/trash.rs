@@ -14,7 +14,7 @@ use crate::schemas;
 #[schema(as = TrashEntry)]
 #[serde(rename_all = "camelCase")]
 pub struct TrashEntryBody<'a> {
-    #[schema(value_type = schemas::TrashEntryId)]
+    #[schema(value_type = schemas::TrashedId)]
     id: TrashedId,
     #[serde(rename = "type")]
     kind: TrashEntryType,

@@ -22,8 +22,9 @@ const WHAT_LIMIT: usize = 15;
 const LINES: usize = 500;
 
 /// The names that several types have. Each crate has its own `Error`. `Actor` is the author of a
-/// change in the domain, and in the server the extractor of the holder of a token.
-const SHARED_NAMES: [&str; 2] = ["Error", "Actor"];
+/// change in the domain, and in the server the extractor of the holder of a token. The schema of an
+/// id has the id's name, by which requests are declared: `TrashedId`.
+const SHARED_NAMES: [&str; 3] = ["Error", "Actor", "TrashedId"];
 
 /// The keywords that define types.
 const TYPE_KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
