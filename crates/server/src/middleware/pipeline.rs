@@ -66,16 +66,20 @@ impl Pipeline {
             return error_response::overloaded(&request, app.environment());
         }
         let handlers = self.handlers.clone();
-        layers! { request =>
-            request_context::provide(app),
-            conditional_get::respond(),
-            cached_response::store(app),
-            compression::compress(),
-            response_memory::reserve(app),
-            error_response::write(),
-            malformed_request::reject(),
-            tus::apply(),
-            completion::run(handlers)
-        }
+        // Boxed, as the future of each request, also with a cached response, has this one within.
+        Box::pin(async move {
+            layers! { request =>
+                request_context::provide(app),
+                conditional_get::respond(),
+                cached_response::store(app),
+                compression::compress(),
+                response_memory::reserve(app),
+                error_response::write(),
+                malformed_request::reject(),
+                tus::apply(),
+                completion::run(handlers)
+            }
+        })
+        .await
     }
 }
