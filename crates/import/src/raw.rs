@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use galley_application::default_limits;
 use galley_application::sanitize;
-use galley_content::{Address, ContentLimits, Tree};
+use galley_content::{Address, ContentLimits, ConversionWarning, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
@@ -94,6 +94,22 @@ impl Default for SourceBody {
     }
 }
 
+impl SourceBody {
+    /// Returns the tree of the text, with warnings about lost parts.
+    fn parse(&self) -> Result<(Tree, Vec<ConversionWarning>), String> {
+        let (Self::Markdown(text) | Self::Html(text)) = self;
+        if text.contains('\0') {
+            return Err("the text must not contain NUL".to_owned());
+        }
+        let limits = ContentLimits::default();
+        let read = match self {
+            Self::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
+            Self::Html(text) => Tree::from_html_with_warnings(text, &limits),
+        };
+        read.map_err(|error| error.to_string())
+    }
+}
+
 /// The form in which a destination accepts content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentForm {
@@ -153,18 +169,9 @@ impl RawPiece {
         now: Timestamp,
         assets: Option<(&AssetImporter, &SourceLocation)>,
     ) -> Result<Document, String> {
-        let (SourceBody::Markdown(body) | SourceBody::Html(body)) = &self.body;
-        if body.contains('\0') {
-            return Err("the text must not contain NUL".to_owned());
-        }
         let source_hash = self.hash();
         let mut files = SourceFiles::default();
-        let limits = ContentLimits::default();
-        let read = match &self.body {
-            SourceBody::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
-            SourceBody::Html(text) => Tree::from_html_with_warnings(text, &limits),
-        };
-        let (mut tree, losses) = read.map_err(|error| error.to_string())?;
+        let (mut tree, losses) = self.body.parse()?;
         if let Some((importer, location)) = assets {
             files = self.bring_files(&mut tree, importer, location);
         }
@@ -190,18 +197,7 @@ impl RawPiece {
             self.findings.push(ImportFinding::assumed("a title from the slug"));
             self.slug.clone()
         });
-        if date.is_none() {
-            self.findings.push(ImportFinding::missing("a date"));
-        }
-        if let Some(cover) = &self.cover_url {
-            findings::in_cover(cover, &mut self.findings);
-        }
-        self.findings.extend(losses.iter().map(ImportFinding::lost));
-        findings::in_content(
-            &tree,
-            matches!(self.body, SourceBody::Markdown(_)),
-            &mut self.findings,
-        );
+        self.add_findings(date, &tree, &losses);
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());
         let rest = rest.map(|rest| Value::Object(rest).to_string());
         Ok(Document {
@@ -233,6 +229,22 @@ impl RawPiece {
             findings: self.findings,
             files,
         })
+    }
+
+    /// Adds the findings about the date, the cover and the content.
+    fn add_findings(&mut self, date: Option<Timestamp>, tree: &Tree, losses: &[ConversionWarning]) {
+        if date.is_none() {
+            self.findings.push(ImportFinding::missing("a date"));
+        }
+        if let Some(cover) = &self.cover_url {
+            findings::in_cover(cover, &mut self.findings);
+        }
+        self.findings.extend(losses.iter().map(ImportFinding::lost));
+        findings::in_content(
+            tree,
+            matches!(self.body, SourceBody::Markdown(_)),
+            &mut self.findings,
+        );
     }
 
     /// Stores the files at the addresses of the piece, and replaces the addresses.

@@ -108,6 +108,8 @@ impl<'v> KeywordReader<'_, 'v> {
         Ok(())
     }
 
+    /// Reads a keyword with subschemas, or one that belongs to such a keyword. `assertion` reads the
+    /// others.
     fn keyword(&mut self, name: &'v str, value: &'v Value) -> Result<Option<Keyword>, Rejected> {
         Ok(Some(match name {
             "$schema" => {
@@ -145,6 +147,36 @@ impl<'v> KeywordReader<'_, 'v> {
             "dependentSchemas" => {
                 Keyword::DependentSchemas(self.schemas_by_name(name, value)?.collect())
             }
+            "prefixItems" => Keyword::PrefixItems(self.schemas(name, value)?),
+            "items" => {
+                let prefix = self.keywords.get("prefixItems").and_then(Value::as_array);
+                Keyword::Items(self.subschema(name, None, value), prefix.map_or(0, Vec::len))
+            }
+            "contains" => {
+                let count = |name: &str| {
+                    let value = self.keywords.get(name);
+                    value.map(|value| self.count(name, value)).transpose()
+                };
+                let (min, max) = (count("minContains")?.unwrap_or(1), count("maxContains")?);
+                let schema = self.subschema(name, None, value);
+                Keyword::Contains(Box::new(Contains { schema, min, max }))
+            }
+            "minContains" | "maxContains" => {
+                self.count(name, value)?;
+                return Ok(None);
+            }
+            "propertyNames" => Keyword::PropertyNames(self.subschema(name, None, value)),
+            "unevaluatedItems" => Keyword::UnevaluatedItems(self.subschema(name, None, value)),
+            "unevaluatedProperties" => {
+                Keyword::UnevaluatedProperties(self.subschema(name, None, value))
+            }
+            _ => return self.assertion(name, value),
+        }))
+    }
+
+    /// Reads a keyword without subschemas that states a condition for a value.
+    fn assertion(&mut self, name: &str, value: &'v Value) -> Result<Option<Keyword>, Rejected> {
+        Ok(Some(match name {
             "dependentRequired" => {
                 let all = self.object(name, value)?;
                 let names = |(trigger, names)| {
@@ -172,35 +204,12 @@ impl<'v> KeywordReader<'_, 'v> {
                 Some(format) => Keyword::Format(format),
                 None => return Ok(None),
             },
-            "prefixItems" => Keyword::PrefixItems(self.schemas(name, value)?),
-            "items" => {
-                let prefix = self.keywords.get("prefixItems").and_then(Value::as_array);
-                Keyword::Items(self.subschema(name, None, value), prefix.map_or(0, Vec::len))
-            }
-            "contains" => {
-                let count = |name: &str| {
-                    let value = self.keywords.get(name);
-                    value.map(|value| self.count(name, value)).transpose()
-                };
-                let (min, max) = (count("minContains")?.unwrap_or(1), count("maxContains")?);
-                let schema = self.subschema(name, None, value);
-                Keyword::Contains(Box::new(Contains { schema, min, max }))
-            }
-            "minContains" | "maxContains" => {
-                self.count(name, value)?;
-                return Ok(None);
-            }
             "uniqueItems" => match value {
                 Value::Bool(true) => Keyword::UniqueItems,
                 Value::Bool(false) => return Ok(None),
                 _ => return Err(self.rejected(name, "must be a boolean")),
             },
-            "propertyNames" => Keyword::PropertyNames(self.subschema(name, None, value)),
             "required" => Keyword::Required(self.names(name, value)?),
-            "unevaluatedItems" => Keyword::UnevaluatedItems(self.subschema(name, None, value)),
-            "unevaluatedProperties" => {
-                Keyword::UnevaluatedProperties(self.subschema(name, None, value))
-            }
             _ => return self.limit(name, value),
         }))
     }

@@ -224,15 +224,7 @@ async fn accept_in(
             return Err(Rejection::new(Reason::SignInRequired, detail).into());
         }
         Some(user) => email_verification::record(tx, environment, user, Some(origin)).await?,
-        None => {
-            if users::has_username(tx, &acceptance.username).await? {
-                return Err(map_username_taken(StorageError::Taken(UniqueKey::Username)));
-            }
-            let username = acceptance.username.clone();
-            let proof = if invite.is_copied { AddressProof::Missing } else { AddressProof::Given };
-            let name = &acceptance.full_name;
-            create_user(tx, environment, &email, username, name, proof).await?
-        }
+        None => create_invited_user(tx, environment, acceptance, &email, invite.is_copied).await?,
     };
     let version = member.version + 1;
     members::join(tx, workspace, member.id, user.id, version).await?;
@@ -265,6 +257,22 @@ async fn accept_in(
         session,
         is_repeated: false,
     })
+}
+
+/// Creates the user who accepts an invite to an address without a user.
+async fn create_invited_user(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    acceptance: &AcceptInviteRequest,
+    email: &EmailAddress,
+    is_copied: bool,
+) -> Result<User, Error> {
+    if users::has_username(tx, &acceptance.username).await? {
+        return Err(map_username_taken(StorageError::Taken(UniqueKey::Username)));
+    }
+    let username = acceptance.username.clone();
+    let proof = if is_copied { AddressProof::Missing } else { AddressProof::Given };
+    create_user(tx, environment, email, username, &acceptance.full_name, proof).await
 }
 
 /// Returns true if the inviter may still grant the role of the member, which may have got further

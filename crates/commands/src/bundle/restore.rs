@@ -36,27 +36,7 @@ pub(crate) async fn restore(
     arguments: &ImportArguments,
     folder: &Path,
 ) -> anyhow::Result<ExitCode> {
-    if arguments.place.url.is_some() {
-        bail!(
-            "a bundle is restored with its ids, which is possible only in the database itself: \
-             omit --url"
-        );
-    }
-    let has_other = arguments.groups
-        || arguments.no_drafts
-        || arguments.no_publish
-        || arguments.overwrite
-        || arguments.report.is_some()
-        || !arguments.asset_folders.is_empty()
-        || arguments.fetch_assets
-        || arguments.group.is_some()
-        || arguments.place.workspace.is_some()
-        || !arguments.variants.is_empty()
-        || !arguments.tags.is_empty()
-        || arguments.sources.len() > 1;
-    if has_other {
-        bail!("a bundle contains a whole workspace: name only its folder, without other flags");
-    }
+    check_arguments(arguments)?;
     let environment = Environment::default();
     let manifest = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
@@ -116,6 +96,32 @@ pub(crate) async fn restore(
     database.close().await;
     report.print(workspace, webhooks);
     Ok(exit_code(&report.problems))
+}
+
+/// Rejects arguments that don't apply to a bundle.
+fn check_arguments(arguments: &ImportArguments) -> anyhow::Result<()> {
+    if arguments.place.url.is_some() {
+        bail!(
+            "a bundle is restored with its ids, which is possible only in the database itself: \
+             omit --url"
+        );
+    }
+    let has_other = arguments.groups
+        || arguments.no_drafts
+        || arguments.no_publish
+        || arguments.overwrite
+        || arguments.report.is_some()
+        || !arguments.asset_folders.is_empty()
+        || arguments.fetch_assets
+        || arguments.group.is_some()
+        || arguments.place.workspace.is_some()
+        || !arguments.variants.is_empty()
+        || !arguments.tags.is_empty()
+        || arguments.sources.len() > 1;
+    if has_other {
+        bail!("a bundle contains a whole workspace: name only its folder, without other flags");
+    }
+    Ok(())
 }
 
 /// Prints the problems and returns the exit code.

@@ -11,6 +11,7 @@ mod names;
 mod source;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use galley_application::Environment;
@@ -45,6 +46,27 @@ async fn write_files(
     }
     bar.finish_and_clear();
     Ok(())
+}
+
+/// Prints the numbers of exported pieces and of changed files. `keys` are those of the variants.
+fn print_summary(
+    folder: &Path,
+    keys: &[String],
+    (pieces, in_variants): (u64, u64),
+    (written, removed): (usize, usize),
+) {
+    say!(
+        "{} and {in_variants} in variants: {} written, {removed} removed",
+        counted(pieces, "piece"),
+        counted(written as u64, "file")
+    );
+    if in_variants > 0 {
+        let folder = folder.display();
+        say!(
+            "To import them again: galley import {folder} --groups --variants OWN,{}",
+            keys.join(",")
+        );
+    }
 }
 
 pub(crate) async fn run(
@@ -111,18 +133,7 @@ pub(crate) async fn run(
     }
     database.close().await;
     let (written, removed, problems) = folder.finish()?;
-    say!(
-        "{} and {in_variants} in variants: {} written, {removed} removed",
-        counted(pieces, "piece"),
-        counted(written as u64, "file")
-    );
-    if in_variants > 0 {
-        let folder = arguments.folder.display();
-        say!(
-            "To import them again: galley import {folder} --groups --variants OWN,{}",
-            keys.join(",")
-        );
-    }
+    print_summary(&arguments.folder, &keys, (pieces, in_variants), (written, removed));
     for problem in &problems {
         eprintln!("{}", escape_for_terminal(problem));
     }

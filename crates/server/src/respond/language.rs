@@ -119,6 +119,13 @@ fn german(reason: Reason) -> Option<[&'static str; 3]> {
             "Mit dieser Adresse oder aus diesem Netz gab es zu viele Versuche in einer Stunde.",
             "Versuchen Sie es später noch einmal.",
         ],
+        _ => return german_of_identity(reason),
+    })
+}
+
+/// Returns the German texts of a reason that concerns identity providers.
+fn german_of_identity(reason: Reason) -> Option<[&'static str; 3]> {
+    Some(match reason {
         Reason::IdentityProviderFailed => [
             "Der Identitätsanbieter antwortet nicht",
             "Der Identitätsanbieter antwortet nicht, oder seine Antwort ist nicht lesbar.",

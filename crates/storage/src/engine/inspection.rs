@@ -3,6 +3,7 @@
 use deadpool_postgres::ClientWrapper;
 use galley_domain::Timestamp;
 use rusqlite::Connection;
+use tokio_postgres::Row;
 
 use crate::engine::error::{Error, Result};
 use crate::engine::migrations::{self, PendingMigration};
@@ -109,6 +110,26 @@ async fn of_postgres(client: &ClientWrapper, options: &Options) -> Result<Inspec
         client.query_one(LAST_EVENT, &[]).await?.try_get(0)?
     };
     let version: String = row.try_get(1)?;
+    let pending = migrations::pending(&applied, options.program_version)?;
+    let rewritten: Vec<&str> =
+        pending.iter().flat_map(|migration| migration.rewritten_tables.clone()).collect();
+    let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
+        FROM unnest($1::text[]) name";
+    let rewritten_bytes: i64 = client.query_one(size, &[&rewritten]).await?.try_get(0)?;
+    Ok(Inspection {
+        engine: format!("PostgreSQL {version}"),
+        schema: applied.last().map_or(0, |record| record.version),
+        pending,
+        rewritten_bytes: to_unsigned(rewritten_bytes),
+        bytes: to_unsigned(row.try_get(3)?),
+        clock: Some(Timestamp::from_ms(row.try_get(4)?)),
+        last_event: last_event.map(Timestamp::from_ms),
+        warnings: postgres_warnings(&row, options)?,
+    })
+}
+
+/// Returns the warnings about the settings and the age of transactions in a row of `of_postgres`.
+fn postgres_warnings(row: &Row, options: &Options) -> Result<Vec<String>> {
     let major = row.try_get::<_, i32>(2)? / 10_000;
     let mut warnings = Vec::new();
     if major < OLDEST_POSTGRES {
@@ -146,22 +167,7 @@ async fn of_postgres(client: &ClientWrapper, options: &Options) -> Result<Inspec
              2 billion: run VACUUM in this database"
         ));
     }
-    let pending = migrations::pending(&applied, options.program_version)?;
-    let rewritten: Vec<&str> =
-        pending.iter().flat_map(|migration| migration.rewritten_tables.clone()).collect();
-    let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
-        FROM unnest($1::text[]) name";
-    let rewritten_bytes: i64 = client.query_one(size, &[&rewritten]).await?.try_get(0)?;
-    Ok(Inspection {
-        engine: format!("PostgreSQL {version}"),
-        schema: applied.last().map_or(0, |record| record.version),
-        pending,
-        rewritten_bytes: to_unsigned(rewritten_bytes),
-        bytes: to_unsigned(row.try_get(3)?),
-        clock: Some(Timestamp::from_ms(row.try_get(4)?)),
-        last_event: last_event.map(Timestamp::from_ms),
-        warnings,
-    })
+    Ok(warnings)
 }
 
 /// Checks that standbys can be read.

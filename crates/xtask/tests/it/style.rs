@@ -1,5 +1,5 @@
-//! Comments are plain technical English, files are short, and each type name exists once, as
-//! CONTRIBUTING.md states.
+//! Comments are plain technical English, files and functions are short, and each type name exists
+//! once, as CONTRIBUTING.md states.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,6 +20,12 @@ const WHAT_LIMIT: usize = 15;
 
 /// The limit on lines of a product source file.
 const LINES: usize = 500;
+
+/// The limit on lines of a product function, without blank lines and comments.
+const FUNCTION_LINES: usize = 70;
+
+/// The keywords before `fn`, besides `pub`.
+const FUNCTION_MODIFIERS: [&str; 3] = ["const", "async", "unsafe"];
 
 /// The names that several types have. Each crate has its own `Error`. `Actor` is the author of a
 /// change in the domain, and in the server the extractor of the holder of a token. The schema of an
@@ -70,6 +76,53 @@ fn defined_type(line: &str) -> Option<&str> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     let name = definition.split(|character: char| !is_part(character)).next()?;
     (TYPE_KEYWORDS.contains(&keyword) && !name.is_empty()).then_some(name)
+}
+
+/// Returns the lines of a file without its test modules, each with its number.
+fn lines_without_tests(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut lines = (1..).zip(text.lines()).peekable();
+    while let Some((number, line)) = lines.next() {
+        let is_test_module = line.trim_start() == "#[cfg(test)]"
+            && lines.peek().is_some_and(|(_, next)| next.trim_start() == "mod tests {");
+        if is_test_module {
+            let end = line.replace("#[cfg(test)]", "}");
+            for (_, line) in lines.by_ref() {
+                if line == end {
+                    break;
+                }
+            }
+        } else {
+            found.push((number, line));
+        }
+    }
+    found
+}
+
+/// Returns true if a function starts in a line.
+fn starts_function(line: &str) -> bool {
+    let Some((modifiers, _)) = line.split_once("fn ") else { return false };
+    let mut words = modifiers.split_whitespace();
+    words.all(|word| word.starts_with("pub") || FUNCTION_MODIFIERS.contains(&word))
+}
+
+/// Returns the number of lines in the body of the function that starts in the first line, without
+/// blank lines and comments. Returns `None` without a body, or if it ends in the same line.
+fn body_lines(lines: &[(usize, &str)]) -> Option<usize> {
+    let (_, first) = lines.first()?;
+    let indentation = &first[..first.len() - first.trim_start().len()];
+    let ends_signature = |line: &str| {
+        let code = line.strip_prefix(indentation).filter(|code| !code.starts_with(' '));
+        code.is_some_and(|code| code.ends_with(['{', '}', ';']))
+    };
+    let start = lines.iter().position(|&(_, line)| ends_signature(line))?;
+    if !lines[start].1.ends_with('{') {
+        return None;
+    }
+    let end = format!("{indentation}}}");
+    let body = lines[start + 1..].iter().map(|&(_, line)| line).take_while(|line| *line != end);
+    let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+    Some(body.filter(|line| is_code(line.trim_start())).count())
 }
 
 /// Returns the paragraphs of a file's comments, each with the number of its first line.
@@ -149,6 +202,31 @@ fn no_product_file_exceeds_500_lines() {
     }
     problems.sort();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn no_product_function_exceeds_70_lines() {
+    let (mut problems, mut functions) = (Vec::new(), 0);
+    for file in product_files() {
+        if file.iter().any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file is readable");
+        let lines = lines_without_tests(&text);
+        for (index, (number, line)) in lines.iter().enumerate() {
+            if !starts_function(line) {
+                continue;
+            }
+            let Some(count) = body_lines(&lines[index..]) else { continue };
+            functions += 1;
+            if count > FUNCTION_LINES {
+                problems.push(format!("{}:{number}: {count} lines", file.display()));
+            }
+        }
+    }
+    assert!(functions > 2_000, "the functions were not found");
+    problems.sort();
+    assert!(problems.is_empty(), "over {FUNCTION_LINES} lines:\n{}", problems.join("\n"));
 }
 
 /// A name that exists twice leaves the reader of a use to find out which type it is.

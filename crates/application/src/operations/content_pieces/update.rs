@@ -228,6 +228,60 @@ impl UpdatedPart {
     }
 }
 
+/// An update without issues, and the piece after it.
+struct CheckedUpdate {
+    part: Box<UpdatedPart>,
+    /// The piece with its fields after the update, without overrides.
+    after: ContentPiece,
+    /// `after` as it is in the updated variant.
+    shown: ContentPiece,
+    /// The group after the update.
+    group: ContentGroupId,
+    /// The path of `group`.
+    path: GroupPath,
+    /// The resources that `shown` refers to.
+    referenced: ReferencedResources,
+    /// The piece after which it is placed.
+    reference: Option<ContentPiece>,
+}
+
+impl CheckedUpdate {
+    /// Finds the piece, locks it, and checks the update.
+    async fn find(
+        tx: &WriteTx<'_>,
+        scope: &Scope,
+        update: &ContentPieceUpdate,
+        expected: &VersionPrecondition,
+    ) -> Result<Self, Error> {
+        let part = UpdatedPart::find_and_lock(tx, scope, update, expected);
+        let part = Box::new(Box::pin(part).await?);
+        let before = &part.piece;
+        let after = part.piece_after();
+        let shown = part.shown(after.clone());
+        let group = update.content_group_id.unwrap_or(before.content_group_id);
+        let path = if group == before.content_group_id {
+            part.path.clone()
+        } else {
+            content_groups::path(tx, scope.workspace, group).await?
+        };
+        let publisher = before.publication.published.map(|published| published.by);
+        let actors = [before.created_by, before.updated_by, publisher, Some(scope.author)];
+        let members = members_and_actors(&shown.fields.members, actors.into_iter().flatten());
+        let tags = &shown.fields.tags;
+        let mut referenced =
+            references::find(tx, scope.workspace, tags, &members, &before.variants).await?;
+        referenced.hides_emails = scope.hides_emails;
+        let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
+        let mut issues =
+            update_issues(scope, update, &referenced, group, &path, reference.as_ref());
+        if scope.contains(&path) {
+            issues.extend(custom_data_issues(tx, scope, &part, &after, group).await?);
+        }
+        Error::reject_issues(issues)?;
+        Ok(Self { part, after, shown, group, path, referenced, reference })
+    }
+}
+
 /// Updates a piece, and returns it. An update without changes does not increment the version.
 pub async fn update_in(
     tx: &WriteTx<'_>,
@@ -237,31 +291,10 @@ pub async fn update_in(
     expected: &VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
     // Some futures are boxed, as they would double the size of every update's own.
-    let part = UpdatedPart::find_and_lock(tx, scope, update, expected);
-    let part = Box::new(Box::pin(part).await?);
+    let checked = CheckedUpdate::find(tx, scope, update, expected);
+    let CheckedUpdate { part, after, shown, group, path, mut referenced, reference } =
+        Box::pin(checked).await?;
     let before = part.piece.clone();
-    let after = part.piece_after();
-    let shown = part.shown(after.clone());
-    let group = update.content_group_id.unwrap_or(before.content_group_id);
-    let path = if group == before.content_group_id {
-        part.path.clone()
-    } else {
-        content_groups::path(tx, scope.workspace, group).await?
-    };
-    let publisher = before.publication.published.map(|published| published.by);
-    let actors = [before.created_by, before.updated_by, publisher, Some(scope.author)];
-    let members = members_and_actors(&shown.fields.members, actors.into_iter().flatten());
-    let tags = &shown.fields.tags;
-    let mut referenced =
-        references::find(tx, scope.workspace, tags, &members, &before.variants).await?;
-    referenced.hides_emails = scope.hides_emails;
-    let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
-    let mut issues = update_issues(scope, update, &referenced, group, &path, reference.as_ref());
-    if scope.contains(&path) {
-        issues.extend(custom_data_issues(tx, scope, &part, &after, group).await?);
-    }
-    Error::reject_issues(issues)?;
-
     let changes_slug = part.changed.contains(&PieceField::Slug);
     let slugs = if changes_slug || group != before.content_group_id {
         // Before a position is stored, as the transaction that has the lock may wait for that.
@@ -320,21 +353,36 @@ pub async fn update_in(
     }
     let updated = StoredPiece { piece: ContentPiece { fields: shown.fields, ..piece }, referenced };
     if !recorded.delays_event {
-        let data_before = match &shown_before {
-            Some(piece) => {
-                let of_piece = [piece].into_iter();
-                let referenced = references::of_pieces(tx, scope.workspace, of_piece).await?;
-                let key = variant.as_ref().map(|variant| &variant.key);
-                Some(ContentPieceBody::event_data(piece, &referenced, key))
-            }
-            None => None,
-        };
-        let key = variant.as_ref().map(|variant| &variant.key);
-        let data = ContentPieceBody::event_data(&updated.piece, &updated.referenced, key);
-        let event = event(environment, paths, data, data_before);
-        event_append::append(tx, scope.workspace, [event], updated.piece.updated_at).await?;
+        let (variant, before) = (variant.as_ref(), shown_before.as_ref());
+        append_event(tx, environment, scope, paths, variant, before, &updated).await?;
     }
     Ok(updated)
+}
+
+/// Appends the event of an update. `before` is the piece before the update as it was in the updated
+/// variant, if its path changed.
+async fn append_event(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    paths: ResourceChange,
+    variant: Option<&Variant>,
+    before: Option<&ContentPiece>,
+    updated: &StoredPiece,
+) -> Result<(), Error> {
+    let key = variant.map(|variant| &variant.key);
+    let data_before = match before {
+        Some(piece) => {
+            let of_piece = [piece].into_iter();
+            let referenced = references::of_pieces(tx, scope.workspace, of_piece).await?;
+            Some(ContentPieceBody::event_data(piece, &referenced, key))
+        }
+        None => None,
+    };
+    let data = ContentPieceBody::event_data(&updated.piece, &updated.referenced, key);
+    let event = event(environment, paths, data, data_before);
+    event_append::append(tx, scope.workspace, [event], updated.piece.updated_at).await?;
+    Ok(())
 }
 
 /// Appends the audit entry of an update. The entry of an autosave's revision stands for the
