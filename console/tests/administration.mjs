@@ -151,7 +151,7 @@ await run(async (browser) => {
   // A piece with the tag goes to the trash and comes back; the webhook hears of each change once.
   await go(page, "All pieces");
   await page.getByRole("button", { name: "Write your first post" }).click();
-  await page.locator(".ProseMirror").waitFor();
+  await page.waitForFunction(() => document.activeElement?.id === "title");
   await page.keyboard.type("Lost and found");
   await saved(page);
   await page.getByRole("button", { name: "Details" }).click();
@@ -193,4 +193,3 @@ await run(async (browser) => {
   const answer = await page.request.get(`${url}/profile`);
   assert.equal(answer.status(), 401);
 });
-receiver.close();

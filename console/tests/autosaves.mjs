@@ -170,4 +170,3 @@ await run(async (browser) => {
   }
   console.log(`figures ${JSON.stringify({ ...figures, words: number })}`);
 });
-process.stdin.destroy();

@@ -157,5 +157,7 @@ export async function run(test) {
     process.exitCode = 1;
   } finally {
     await browser.close();
+    // A server that a failed test left open would keep the process running.
+    process.exit();
   }
 }
