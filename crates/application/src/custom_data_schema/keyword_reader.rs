@@ -108,8 +108,8 @@ impl<'v> KeywordReader<'_, 'v> {
         Ok(())
     }
 
-    /// Reads a keyword with subschemas, or one that belongs to such a keyword. `assertion` reads the
-    /// others.
+    /// Reads a keyword with subschemas, or one that belongs to such a keyword. The others are read
+    /// by `assertion`.
     fn keyword(&mut self, name: &'v str, value: &'v Value) -> Result<Option<Keyword>, Rejected> {
         Ok(Some(match name {
             "$schema" => {
