@@ -15,6 +15,8 @@ use galley_domain::{AssetKey, Timestamp};
 use galley_storage::{Database, Error as StorageError};
 use parking_lot::Mutex;
 
+use crate::references::ReferenceCache;
+
 /// A source of time.
 pub trait Clock: Debug + Send + Sync {
     /// Returns the current time.
@@ -102,12 +104,15 @@ const CLOCK_OFFSET_INTERVAL: Duration = Duration::from_secs(10);
 /// The offset above which a warning is logged. Synchronized clocks differ by less.
 const CLOCK_OFFSET_WARNING_MIN: Duration = Duration::from_secs(1);
 
-/// The source of time, identifiers and random numbers for operations. Clones share them.
+/// The source of time, identifiers and random numbers for operations, and the cache of rows to which
+/// pieces refer. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,
     resolver: Arc<dyn Resolve>,
     ids: Arc<Mutex<IdSequence>>,
+    /// `None` without a service, as the cache is that of one database.
+    references: Option<Arc<ReferenceCache>>,
 }
 
 impl Default for Environment {
@@ -119,7 +124,8 @@ impl Default for Environment {
 impl Environment {
     /// Creates an environment with this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, resolver: Arc::new(SystemResolver::default()), ids: Arc::default() }
+        let (resolver, ids) = (Arc::new(SystemResolver::default()), Arc::default());
+        Self { clock, resolver, ids, references: None }
     }
 
     /// Replaces the resolver of names.
@@ -130,6 +136,16 @@ impl Environment {
     /// Returns the resolver of names.
     pub fn resolver(&self) -> &Arc<dyn Resolve> {
         &self.resolver
+    }
+
+    /// Sets the cache of the rows to which pieces of one database refer.
+    pub(crate) fn with_references(self, references: Arc<ReferenceCache>) -> Self {
+        Self { references: Some(references), ..self }
+    }
+
+    /// Returns the cache of the rows to which pieces refer.
+    pub(crate) fn references(&self) -> Option<&ReferenceCache> {
+        self.references.as_deref()
     }
 
     /// Returns the current time.

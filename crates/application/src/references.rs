@@ -11,7 +11,9 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::VariantKey;
 use galley_domain::{Actor, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::MemberProfile;
-use galley_storage::{DataVersion, Database, LastModified, Result, Tx, members, tags, variants};
+use galley_storage::{
+    DataVersion, Database, LastModified, Result, Tx, WriteTx, members, tags, variants,
+};
 use quick_cache::sync::Cache;
 use serde_json::value::RawValue;
 
@@ -47,6 +49,28 @@ pub fn find<'r>(
             variants: variants.into_iter().map(|one| (one.id, Arc::new(one.key))).collect(),
             hides_emails: false,
         })
+    })
+}
+
+/// The ids of tags, members and variants.
+type ReferencedIds = (Vec<TagId>, Vec<WorkspaceMemberId>, Vec<VariantId>);
+
+/// Like [`find`], for a write. Reads only rows that are not in the cache.
+pub(crate) fn find_for_write<'r>(
+    tx: &'r WriteTx<'_>,
+    cache: Option<&'r ReferenceCache>,
+    workspace: WorkspaceId,
+    tags: &'r [TagId],
+    members: &'r [WorkspaceMemberId],
+    variants: &'r [VariantId],
+) -> BoxFuture<'r, Result<ReferencedResources>> {
+    let Some(cache) = cache else {
+        return find(tx, workspace, tags, members, variants);
+    };
+    let ids = (tags.to_vec(), members.to_vec(), variants.to_vec());
+    Box::pin(async move {
+        let state = StateBeforeRead::of_write(tx, workspace);
+        cache.find(state.as_ref(), tx, workspace, ids).await
     })
 }
 
@@ -89,6 +113,13 @@ impl StateBeforeRead {
         // The version is read before the rows, so each row is at least as new as its version.
         let version = database.data_version()?;
         Some(Self { version, last_modified: database.last_modified(workspace)? })
+    }
+
+    /// Returns the state of a workspace before a write, or `None` if the write's transaction has
+    /// changed rows that pieces share, and on PostgreSQL.
+    fn of_write(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Option<Self> {
+        let (version, last_modified) = tx.committed_state(workspace)?;
+        Some(Self { version, last_modified })
     }
 
     /// Removes those of `ids` whose rows are cached, and returns these rows.
@@ -141,7 +172,18 @@ impl ReferenceCache {
         workspace: WorkspaceId,
         pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
     ) -> Result<ReferencedResources> {
-        let (mut tags, mut members, mut variants) = ids_of_pieces(pieces);
+        let (tags, members, variants) = ids_of_pieces(pieces);
+        self.find(state, tx, workspace, (tags, members, variants)).await
+    }
+
+    /// Like [`find`], but reads only rows that are not in the cache.
+    async fn find(
+        &self,
+        state: Option<&StateBeforeRead>,
+        tx: &Tx<'_>,
+        workspace: WorkspaceId,
+        (mut tags, mut members, mut variants): ReferencedIds,
+    ) -> Result<ReferencedResources> {
         let Some(state) = state else {
             return find(tx, workspace, &tags, &members, &variants).await;
         };
@@ -168,7 +210,7 @@ impl ReferenceCache {
 /// Returns the tags, members and variants of pieces, each once. The authors are among the members.
 fn ids_of_pieces<'p>(
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone,
-) -> (Vec<TagId>, Vec<WorkspaceMemberId>, Vec<VariantId>) {
+) -> ReferencedIds {
     let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags).copied());
     let members = pieces.clone().flat_map(|piece| &piece.fields.members);
     let actors = |piece: &'p ContentPiece| {

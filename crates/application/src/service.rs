@@ -51,7 +51,7 @@ struct ServiceParts {
     mailer: Option<Arc<Mailer>>,
     stopping: watch::Sender<bool>,
     failing_webhooks: LogLimit<WebhookId>,
-    references: ReferenceCache,
+    references: Arc<ReferenceCache>,
     rejected_credentials: RejectedCredentialsCounter,
     assets: AssetResources,
 }
@@ -72,16 +72,17 @@ impl Service {
             SenderTimeouts::default(),
             env!("CARGO_PKG_VERSION"),
         );
+        let references = Arc::new(ReferenceCache::default());
         Self(Arc::new(ServiceParts {
             database,
-            environment,
+            environment: environment.with_references(Arc::clone(&references)),
             key,
             settings,
             sender: Arc::new(sender),
             mailer: mailer.map(Arc::new),
             stopping: watch::Sender::new(false),
             failing_webhooks: LogLimit::default(),
-            references: ReferenceCache::default(),
+            references,
             rejected_credentials: RejectedCredentialsCounter::default(),
             assets: AssetResources::default(),
         }))

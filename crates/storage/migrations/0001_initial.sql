@@ -228,13 +228,13 @@ CREATE INDEX content_groups_custom_data_schema ON content_groups (workspace_id, 
     WHERE custom_data_schema IS NOT NULL;
 
 -- A row for each group and each of its ancestors, with the group itself at depth 0. So a subtree is
--- one range of an index.
+-- one range of an index, and a path is one range of the key, in order.
 CREATE TABLE content_group_paths (
     workspace_id TEXT NOT NULL,
     group_id TEXT NOT NULL,
     ancestor_id TEXT NOT NULL,
     depth BIGINT NOT NULL,
-    PRIMARY KEY (workspace_id, group_id, ancestor_id),
+    PRIMARY KEY (workspace_id, group_id, depth),
     FOREIGN KEY (workspace_id, group_id) REFERENCES content_groups (workspace_id, id)
 ) /*sqlite: WITHOUT ROWID*/;
 CREATE INDEX content_group_paths_under
@@ -662,6 +662,9 @@ CREATE INDEX published_piece_variant_members_member
 -- one whose `undo` has all values. A hidden revision only serves to read other ones. A published
 -- one was published, or is to be: it is neither replaced nor removed with age. `event_due_at_ms` is
 -- the time at which the event of an autosave is raised.
+--
+-- On SQLite the rows are in the order of their insertion. In the order of the key, rows of some 200
+-- bytes would split pages often.
 CREATE TABLE content_piece_revisions (
     workspace_id TEXT NOT NULL,
     content_piece_id TEXT NOT NULL,
@@ -679,7 +682,7 @@ CREATE TABLE content_piece_revisions (
     depth BIGINT NOT NULL,
     undo BYTEA NOT NULL,
     PRIMARY KEY (workspace_id, content_piece_id, number)
-) /*sqlite: WITHOUT ROWID*/;
+);
 CREATE INDEX content_piece_revisions_due ON content_piece_revisions (event_due_at_ms, workspace_id)
     WHERE event_due_at_ms IS NOT NULL;
 -- The index finds the revisions of a variant, whose values are removed with it.
@@ -1297,7 +1300,8 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('published_piece_variant_members', 'published_piece_variant_members', '1000000 1000000 2 1 1'),
     ('published_piece_variant_members', 'published_piece_variant_members_member',
         '1000000 1000000 10000 1000 1'),
-    ('content_piece_revisions', 'content_piece_revisions', '5000000 5000000 5 1'),
+    ('content_piece_revisions', 'sqlite_autoindex_content_piece_revisions_1',
+        '5000000 5000000 5 1'),
     ('content_piece_revisions', 'content_piece_revisions_due', '1000 1 1'),
     ('content_piece_revisions', 'content_piece_revisions_variant', '1000000 1000000 10000 5'),
     ('asset_files', 'asset_files', '1000000 100000 1'),

@@ -88,7 +88,7 @@ pub(super) async fn export(
                 continue;
             }
             let CountedState { state, .. } = states.part(revision.variant);
-            stored.undo.apply(state, &revision.fields)?;
+            stored.undo.apply(state)?;
             text += &serde_json::to_string(&line(stored, state)?)?;
             text.push('\n');
             if text.len() >= FILE_SIZE {

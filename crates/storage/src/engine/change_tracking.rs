@@ -271,6 +271,14 @@ impl ChangeScope {
         self.everything
     }
 
+    /// Returns true if data that several pieces of the workspace share may have changed.
+    pub(crate) fn affects_shared_data(&self, workspace: WorkspaceId) -> bool {
+        let is_shared = |&(changed, part): &(WorkspaceId, ChangedPart)| {
+            changed == workspace && !matches!(part, ChangedPart::Piece(..))
+        };
+        self.everything || self.workspaces.iter().any(is_shared)
+    }
+
     /// Returns the workspaces in the scope.
     pub(crate) fn workspaces(&self) -> BTreeSet<WorkspaceId> {
         self.workspaces.iter().map(|&(workspace, _)| workspace).collect()

@@ -11,7 +11,7 @@ pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
         if index > 0 {
             text.push(',');
         }
-        text.push_str(&item.to_string());
+        write!(text, "{item}").expect("a String takes everything");
     }
     text
 }
@@ -42,8 +42,13 @@ pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
     if full == 1 {
         return format!(" AND {column} = ?{first}");
     }
-    let numbers: Vec<_> = (first..=params.len()).map(|number| format!("?{number}")).collect();
-    format!(" AND {column} IN ({})", numbers.join(", "))
+    let mut condition = String::with_capacity(column.len() + 8 * full + 16);
+    write!(condition, " AND {column} IN (?{first}").expect("a String takes everything");
+    for number in first + 1..=params.len() {
+        write!(condition, ", ?{number}").expect("a String takes everything");
+    }
+    condition.push(')');
+    condition
 }
 
 /// Like [`in_list`], but returns no condition if there are so many items that the workspace's other

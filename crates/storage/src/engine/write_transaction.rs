@@ -10,7 +10,9 @@ use galley_domain::WorkspaceId;
 use galley_domain::audit::AuditEntry;
 use parking_lot::Mutex;
 
-use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
+use crate::engine::change_tracking::{
+    Affects, ChangeScope, DataVersion, Generation, LastModified, LastModifiedMap,
+};
 use crate::engine::error::{Error, Result};
 use crate::engine::group_state::GroupState;
 use crate::engine::new_event::AppendedEvent;
@@ -29,6 +31,15 @@ const ROWS_PER_INSERT: usize = 16;
 /// tables may use an index that reads all rows of a workspace, also to check a foreign key.
 const CHANGES_BEFORE_REPLANNING: u32 = 1_024;
 
+/// The committed state with which a write on SQLite begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommittedState<'a> {
+    pub(crate) version: DataVersion,
+    pub(crate) last_modified: &'a LastModifiedMap,
+    /// The changes of earlier writes in the same transaction.
+    pub(crate) earlier: &'a ChangeScope,
+}
+
 /// A read-write transaction.
 #[derive(Debug)]
 pub struct WriteTx<'a> {
@@ -40,6 +51,8 @@ pub struct WriteTx<'a> {
     change_count: AtomicU32,
     /// The state that the writes of a group share, if the transaction is one of a group.
     group: Option<&'a GroupState>,
+    /// `None` on PostgreSQL, where others may commit during the transaction.
+    committed: Option<CommittedState<'a>>,
 }
 
 impl<'a> Deref for WriteTx<'a> {
@@ -52,12 +65,28 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a TimeSlice>) -> Self {
-        Self { tx, slice, changes: Mutex::default(), change_count: AtomicU32::new(0), group: None }
+        let (changes, change_count) = (Mutex::default(), AtomicU32::new(0));
+        Self { tx, slice, changes, change_count, group: None, committed: None }
     }
 
     /// Creates the view of one write on a transaction that a group of writes shares.
     pub(crate) fn of_group(tx: Tx<'a>, group: &'a GroupState) -> Self {
         Self { group: Some(group), ..Self::new(tx, None) }
+    }
+
+    /// Sets the committed state with which it begins.
+    pub(crate) fn with_committed_state(self, committed: Option<CommittedState<'a>>) -> Self {
+        Self { committed, ..self }
+    }
+
+    /// Returns the committed data version, and when the workspace was last modified, if the data
+    /// that its pieces share are read as they were committed. Returns `None` if the transaction has
+    /// changed such data, and on PostgreSQL.
+    pub fn committed_state(&self, workspace: WorkspaceId) -> Option<(DataVersion, LastModified)> {
+        let CommittedState { version, last_modified, earlier } = self.committed?;
+        let has_changed = earlier.affects_shared_data(workspace)
+            || self.changes.lock().scope.affects_shared_data(workspace);
+        (!has_changed).then(|| (version, last_modified.of(workspace)))
     }
 
     /// Returns true if other writes share the transaction.

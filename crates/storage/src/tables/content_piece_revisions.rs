@@ -316,7 +316,7 @@ pub async fn state_at(
     let changes = tx.query(&sql, params, read_stored).await?;
     let mut state = latest;
     for change in changes.into_iter().rev() {
-        change.undo.apply(&mut state, &change.revision.fields)?;
+        change.undo.apply(&mut state)?;
     }
     Ok(state)
 }

@@ -107,9 +107,11 @@ pub(super) async fn find_in(
 }
 
 /// The path to the group of the piece `p`. The statement's first parameter is the workspace.
-const PATH: &str = "(SELECT string_agg(g.ancestor_id, ',' ORDER BY g.depth DESC)
-    FROM content_group_paths g
-    WHERE g.workspace_id = ?1 AND g.group_id = p.content_group_id)";
+///
+/// The subquery reads the key in order. SQLite would sort an aggregate's own ORDER BY in a table.
+const PATH: &str = "(SELECT string_agg(l.ancestor_id, ',') FROM (
+    SELECT g.ancestor_id FROM content_group_paths g
+    WHERE g.workspace_id = ?1 AND g.group_id = p.content_group_id ORDER BY g.depth DESC) l)";
 
 /// A piece with the path to its group.
 pub type PieceWithPath = (ContentPiece, GroupPath);

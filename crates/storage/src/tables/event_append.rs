@@ -10,7 +10,7 @@ use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 
 pub use crate::engine::NewEvent;
 use crate::engine::{
-    Affects, AppendedEvent, Error, Result, Row, Value, WriteTx, in_list, params, read_row, row,
+    Affects, AppendedEvent, Error, Result, Row, Value, WriteTx, in_list, read_row, row,
 };
 use crate::tables::events::last_sequence;
 use crate::tables::{audit, content_groups, webhooks};
@@ -65,17 +65,12 @@ async fn insert(tx: &WriteTx<'_>, appended: &[AppendedEvent]) -> Result<()> {
     let last = last_sequence(if workspaces.len() == 1 { "?1" } else { "s.workspace_id" });
     let last =
         format!("SELECT s.workspace_id, {last} FROM workspace_sequences s WHERE TRUE{listed}");
-    let lock = lock_statement(tx);
-    tx.prepare(&lock).await?;
+    tx.prepare(LOCK_EVENTS).await?;
     tx.prepare(&last).await?;
-    // In the same order in each transaction, to avoid a deadlock. Workspaces that were changed
-    // without an event are among them, as their generation is set afterwards.
-    let mut changed = tx.change_scope().workspaces();
-    changed.extend(&workspaces);
-    let locked = try_join_all(changed.iter().map(|&workspace| lock_events(tx, &lock, workspace)));
+    let locked = lock_events(tx, &workspaces);
     let last = tx.query(&last, &ids, |row| Ok((row.get(0)?, row.get::<i64>(1)?)));
     let moved = Box::pin(current_paths(tx, &workspaces, appended));
-    let (_, last, moved) = try_join3(locked, last, moved).await?;
+    let ((), last, moved) = try_join3(locked, last, moved).await?;
     let last: HashMap<WorkspaceId, i64> = last.into_iter().collect();
     let mut numbered = Vec::with_capacity(appended.len());
     for (workspace, events) in of_workspaces {
@@ -99,19 +94,25 @@ async fn insert(tx: &WriteTx<'_>, appended: &[AppendedEvent]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the statement that prevents other transactions from numbering events of the workspace.
-/// It only locks the row. A counter in the row would leave a dead version for each event since the
-/// oldest open transaction began. Each event would then have to scan these versions.
-fn lock_statement(tx: &WriteTx<'_>) -> String {
-    let lock = tx.for_no_key_update();
-    format!("SELECT 1 FROM workspace_sequences WHERE workspace_id = ?1{lock}")
-}
+/// Prevents other transactions from numbering events of the workspace. The statement only locks the
+/// row. A counter in the row would leave a dead version for each event since the oldest open
+/// transaction began. Each event would then have to scan these versions.
+const LOCK_EVENTS: &str =
+    "SELECT 1 FROM workspace_sequences WHERE workspace_id = ?1 FOR NO KEY UPDATE";
 
-async fn lock_events(tx: &WriteTx<'_>, statement: &str, workspace: WorkspaceId) -> Result<()> {
+/// Locks the events of workspaces, unless there are no other writers.
+async fn lock_events(tx: &WriteTx<'_>, workspaces: &[WorkspaceId]) -> Result<()> {
     if !tx.has_other_writers() {
         return Ok(());
     }
-    tx.exists(statement, params![workspace]).await.map(drop)
+    // In the same order in each transaction, to avoid a deadlock. Workspaces that were changed
+    // without an event are among them, as their generation is set afterwards.
+    let mut changed = tx.change_scope().workspaces();
+    changed.extend(workspaces);
+    let locks = changed.into_iter().map(|one| async move {
+        tx.exists(LOCK_EVENTS, &row![one]).await
+    });
+    try_join_all(locks).await.map(drop)
 }
 
 /// An event with its number and the current paths of its groups.

@@ -20,14 +20,14 @@ pub(super) async fn insert_in(
     tree: &str,
 ) -> Result<()> {
     let (tables, affects) = (tables(view), affects(view, workspace, piece.id));
-    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    push_columns(piece, &mut params);
+    let mut params = params_of(workspace, piece);
+    params.extend(indexed_values(piece));
     params.extend(row![piece.created_at, piece.created_by]);
     let sql = format!(
-        "INSERT INTO {} (workspace_id, id, content_group_id, order_key, version,
-            updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, tag_ids, member_ids, placed_at_ms, variant_ids, updated_by,
-            revision, created_at_ms, created_by)
+        "INSERT INTO {} (workspace_id, id, version, updated_at_ms, description, cover_url,
+            cover_alt, cover_width, canonical_link, filename, tag_ids, member_ids, placed_at_ms,
+            variant_ids, updated_by, revision, content_group_id, order_key, date_ms, title, slug,
+            created_at_ms, created_by)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
             ?19, ?20, ?21, ?22, ?23)",
         tables.pieces
@@ -87,19 +87,23 @@ pub(super) async fn update_in(
     before: &ContentPiece,
     piece: &ContentPiece,
 ) -> Result<()> {
-    let (mut was, mut is) = (Vec::new(), Vec::new());
-    push_columns(before, &mut was);
-    push_columns(piece, &mut is);
-    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    let mut changes = Vec::new();
-    for ((column, was), is) in UPDATABLE_COLUMNS.into_iter().zip(was).zip(is) {
-        if was != is || !INDEXED_COLUMNS.contains(&column) {
+    let (was, is) = (indexed_values(before), indexed_values(piece));
+    let mut params = params_of(workspace, piece);
+    let mut changes = String::new();
+    for ((column, was), is) in INDEXED_COLUMNS.into_iter().zip(was).zip(is) {
+        if was != is {
             params.push(is);
-            changes.push(format!("{column} = ?{}", params.len()));
+            changes.push_str(&format!(", {column} = ?{}", params.len()));
         }
     }
-    let (changes, pieces) = (changes.join(", "), tables(view).pieces);
-    let sql = format!("UPDATE {pieces} SET {changes} WHERE workspace_id = ?1 AND id = ?2");
+    let sql = format!(
+        "UPDATE {} SET version = ?3, updated_at_ms = ?4, description = ?5, cover_url = ?6,
+            cover_alt = ?7, cover_width = ?8, canonical_link = ?9, filename = ?10, tag_ids = ?11,
+            member_ids = ?12, placed_at_ms = ?13, variant_ids = ?14, updated_by = ?15,
+            revision = ?16{changes}
+        WHERE workspace_id = ?1 AND id = ?2",
+        tables(view).pieces
+    );
     tx.execute(&sql, &params, affects(view, workspace, piece.id)).await?;
     if before.fields.custom_data != piece.fields.custom_data {
         update_custom_data(tx, workspace, view, piece).await?;
@@ -151,41 +155,26 @@ pub(super) async fn delete_in(
     tx.change(&sql, key, affects).await
 }
 
-/// The columns that updates may change, in the order of [`push_columns`].
-const UPDATABLE_COLUMNS: [&str; 19] = [
-    "content_group_id",
-    "order_key",
-    "version",
-    "updated_at_ms",
-    "date_ms",
-    "title",
-    "description",
-    "slug",
-    "cover_url",
-    "cover_alt",
-    "cover_width",
-    "canonical_link",
-    "filename",
-    "tag_ids",
-    "member_ids",
-    "placed_at_ms",
-    "variant_ids",
-    "updated_by",
-    "revision",
-];
-
-/// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
-/// all columns that a statement names. Updates include all other columns, so that few statements
-/// need to be prepared.
+/// The columns that an update includes only if they change, as SQLite rewrites the indexes of all
+/// columns that a statement names. Updates include all other columns, so that few statements need
+/// to be prepared.
 const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
 
-/// Adds the values of [`UPDATABLE_COLUMNS`].
-fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
+/// Returns the values of [`INDEXED_COLUMNS`].
+fn indexed_values(piece: &ContentPiece) -> [Value<'_>; 5] {
     let fields = &piece.fields;
+    row![piece.content_group_id, &piece.order, fields.date, &fields.title, &fields.slug]
+}
+
+/// Returns the key of a piece, and the values of the other columns that updates may change.
+fn params_of(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Value<'_>> {
+    let fields = &piece.fields;
+    let mut params = Vec::with_capacity(23);
     params.extend(row! {
-        piece.content_group_id, &piece.order, piece.version, piece.updated_at, fields.date,
-        &fields.title, &fields.description, &fields.slug, &fields.cover_url, &fields.cover_alt,
-        &fields.cover_width, &fields.canonical_link, &fields.filename, &fields.tags,
-        &fields.members, piece.placed_at, &piece.variants, piece.updated_by, piece.revision
+        workspace, piece.id, piece.version, piece.updated_at, &fields.description,
+        &fields.cover_url, &fields.cover_alt, &fields.cover_width, &fields.canonical_link,
+        &fields.filename, &fields.tags, &fields.members, piece.placed_at, &piece.variants,
+        piece.updated_by, piece.revision
     });
+    params
 }

@@ -374,7 +374,7 @@ fn read_part(row: &Row<'_>) -> Result<TrashedPart> {
         _ => Some(row.get(0)?),
     };
     let mut state = PartState::default();
-    Undo::from_stored(row.get(1)?).apply(&mut state, &[])?;
+    Undo::from_stored(row.get(1)?).apply(&mut state)?;
     let source = match (row.get(2)?, row.get(3)?) {
         (Some(source_hash), Some(imported_hash)) => {
             Some(ImportSource { source_hash, imported_hash })

@@ -122,7 +122,7 @@ pub(super) async fn merge(
         for stored in page {
             let (number, is_complete) = (stored.revision.number, stored.depth == 0);
             if removed.contains(&number) {
-                stored.undo.apply(&mut state, &stored.revision.fields)?;
+                stored.undo.apply(&mut state)?;
                 if let Some(open) = &mut open {
                     open.is_changed = true;
                     open.is_complete |= is_complete && !stored.revision.fields.is_empty();
@@ -133,7 +133,7 @@ pub(super) async fn merge(
                 open.store(tx, workspace, piece.id, &state).await?;
             }
             let after = state.clone();
-            stored.undo.apply(&mut state, &stored.revision.fields)?;
+            stored.undo.apply(&mut state)?;
             open = Some(OpenMerge { stored, after, is_changed: false, is_complete });
         }
     }

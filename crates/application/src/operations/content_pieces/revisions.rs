@@ -218,7 +218,7 @@ async fn replacement(
         after.content.clone_from(&before.content);
     }
     let has_content = change.has_content() || changed_content;
-    autosave.undo.apply(&mut before, &autosave.revision.fields)?;
+    autosave.undo.apply(&mut before)?;
     if autosave.depth == 0 && !has_content {
         // Its undo has the content, which did not change.
         after.content.clone_from(&before.content);

@@ -249,6 +249,7 @@ impl CheckedUpdate {
     /// Finds the piece, locks it, and checks the update.
     async fn find(
         tx: &WriteTx<'_>,
+        environment: &Environment,
         scope: &Scope,
         update: &ContentPieceUpdate,
         expected: &VersionPrecondition,
@@ -268,8 +269,10 @@ impl CheckedUpdate {
         let actors = [before.created_by, before.updated_by, publisher, Some(scope.author)];
         let members = members_and_actors(&shown.fields.members, actors.into_iter().flatten());
         let tags = &shown.fields.tags;
-        let mut referenced =
-            references::find(tx, scope.workspace, tags, &members, &before.variants).await?;
+        let cache = environment.references();
+        let referenced =
+            references::find_for_write(tx, cache, scope.workspace, tags, &members, &before.variants);
+        let mut referenced = referenced.await?;
         referenced.hides_emails = scope.hides_emails;
         let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
         let mut issues =
@@ -291,7 +294,7 @@ pub async fn update_in(
     expected: &VersionPrecondition,
 ) -> Result<StoredPiece, Error> {
     // Some futures are boxed, as they would double the size of every update's own.
-    let checked = CheckedUpdate::find(tx, scope, update, expected);
+    let checked = CheckedUpdate::find(tx, environment, scope, update, expected);
     let CheckedUpdate { part, after, shown, group, path, mut referenced, reference } =
         Box::pin(checked).await?;
     let before = part.piece.clone();

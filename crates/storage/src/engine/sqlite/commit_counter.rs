@@ -88,6 +88,11 @@ impl CommitCounter {
         self.changes.of(workspace)
     }
 
+    /// Returns when each workspace was last modified.
+    pub(super) fn last_modified_map(&self) -> &LastModifiedMap {
+        &self.changes
+    }
+
     /// Returns the current data version, or `None` if the index can't be read or a commit is
     /// changing it.
     pub(crate) fn data_version(&self) -> Option<DataVersion> {

@@ -29,7 +29,7 @@ use crate::engine::poll_once::finish_at_once;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 use crate::engine::write_pressure::WritePressure;
-use crate::engine::write_transaction::WriteTx;
+use crate::engine::write_transaction::{CommittedState, WriteTx};
 use crate::tables::event_append::insert_appended;
 
 /// The capacity of the queue.
@@ -61,7 +61,6 @@ struct QueuedWrite {
     /// The outcome of the last run; `None` until it has run.
     outcome: Option<Result<(), OperationFailure>>,
     must_notify: bool,
-    scope: ChangeScope,
     reply: oneshot::Sender<Result<(), OperationFailure>>,
     log: Option<Arc<StatementLog>>,
     deadline: Instant,
@@ -132,7 +131,6 @@ impl WriterThread {
             operation,
             outcome: None,
             must_notify: false,
-            scope: ChangeScope::default(),
             reply,
             log,
             deadline: Instant::now() + self.wait_max,
@@ -165,13 +163,18 @@ impl WriterThread {
 }
 
 impl QueuedWrite {
-    /// Runs the operation. Returns an error if its changes must be undone, with the store's error
-    /// if that is the cause.
-    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
+    /// Runs the operation, and returns the scope of its changes. Returns an error if they must be
+    /// undone, with the store's error if that is the cause.
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        committed: Option<CommittedState<'_>>,
+    ) -> Result<ChangeScope, Option<Error>> {
         let slice = self.pressure.as_ref().map(WritePressure::slice);
         let (name, operation, log) = (self.name, &mut self.operation, self.log.as_deref());
         let run = || {
             let tx = WriteTx::new(Tx::sqlite(connection, log), slice.as_ref());
+            let tx = tx.with_committed_state(committed);
             let result = operation(&tx).and_then(|()| {
                 let inserted = finish_at_once(name, insert_appended(&tx));
                 inserted.map_err(OperationFailure::Failed)
@@ -186,11 +189,11 @@ impl QueuedWrite {
                 (Err(panicked), false, ChangeScope::default())
             });
         if result.is_ok() {
-            (self.must_notify, self.scope) = (must_notify, scope);
+            self.must_notify = must_notify;
         }
         let ended = result.clone().map_err(OperationFailure::into_storage_error);
         self.outcome = Some(result);
-        ended
+        ended.map(|()| scope)
     }
 
     /// Sends the outcome, or `failure` if there is one.
@@ -203,6 +206,17 @@ impl QueuedWrite {
         // The caller may have been dropped; its write is committed regardless.
         drop(self.reply.send(outcome));
     }
+}
+
+/// Writes that are committed together.
+struct WriteGroup {
+    writes: Vec<QueuedWrite>,
+    /// The data version before the group.
+    before: Option<DataVersion>,
+    /// The scope of the changes so far.
+    scope: ChangeScope,
+    /// True if each write has a savepoint.
+    has_savepoints: bool,
 }
 
 /// The state of a group after one of its closures.
@@ -263,42 +277,37 @@ impl WriterLoop {
         if let Err(error) = self.check_files() {
             return self.send_outcomes(vec![first], Some(error));
         }
-        let mut before = match self.begin() {
-            Ok(before) => before,
+        let mut group = match self.begin() {
+            Ok(before) => {
+                let (writes, scope) = (Vec::new(), ChangeScope::default());
+                WriteGroup { writes, before, scope, has_savepoints: false }
+            }
             Err(error) => return self.send_outcomes(vec![first], Some(error)),
         };
         let started = Instant::now();
-        let mut done: Vec<QueuedWrite> = Vec::new();
         let mut next = Some(first);
-        let mut has_savepoints = false;
         while let Some(waiting) = next.take() {
             if Instant::now() > waiting.deadline {
                 waiting.send_outcome(Some(&Error::Overloaded));
             } else {
-                done.push(waiting);
-                let mut ended = self.run_last(&mut done, has_savepoints);
+                group.writes.push(waiting);
+                let last = group.writes.len() - 1;
+                let mut ended = self.run_write(&mut group, last);
                 if matches!(ended, Ok(GroupIntegrity::NeedsRollback)) {
-                    has_savepoints = true;
-                    ended = self.retry_with_savepoints(&mut done).map(|begun_at| {
-                        before = begun_at;
-                        GroupIntegrity::Intact
-                    });
+                    ended = self.retry_with_savepoints(&mut group);
                 }
                 if let Err(error) = ended {
                     self.recover();
-                    self.send_outcomes(done, Some(error));
+                    self.send_outcomes(group.writes, Some(error));
                     return;
                 }
             }
-            if done.len() < GROUP_SIZE_LIMIT && started.elapsed() < GROUP_TIME_LIMIT {
+            if group.writes.len() < GROUP_SIZE_LIMIT && started.elapsed() < GROUP_TIME_LIMIT {
                 next = self.waiting.try_recv().ok();
             }
         }
-        let mut scope = ChangeScope::default();
-        for waiting in &mut done {
-            scope.add(std::mem::take(&mut waiting.scope));
-        }
         let commit = || execute(&self.connection, "COMMIT");
+        let WriteGroup { writes: done, before, scope, .. } = group;
         let mut failure = self.commits.commit(&self.connection, before, &scope, commit).err();
         if failure.is_some() {
             self.recover();
@@ -345,25 +354,27 @@ impl WriterLoop {
         Ok(self.commits.data_version())
     }
 
-    /// Runs the last write of the group. An error means that the whole group is lost.
-    fn run_last(
-        &mut self,
-        group: &mut [QueuedWrite],
-        has_savepoints: bool,
-    ) -> Result<GroupIntegrity> {
-        let Some(waiting) = group.last_mut() else { return Ok(GroupIntegrity::Intact) };
+    /// Runs one write of the group, after those before it. An error means that the whole group is
+    /// lost.
+    fn run_write(&mut self, group: &mut WriteGroup, index: usize) -> Result<GroupIntegrity> {
+        let WriteGroup { writes, before, scope, has_savepoints } = group;
+        let Some(waiting) = writes.get_mut(index) else { return Ok(GroupIntegrity::Intact) };
         let changes = self.connection.total_changes();
-        if has_savepoints {
+        if *has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
         }
-        let result = waiting.run(&mut self.connection);
+        let last_modified = self.commits.last_modified_map();
+        let committed =
+            before.map(|version| CommittedState { version, last_modified, earlier: scope });
+        let result = waiting.run(&mut self.connection, committed);
+        let result = result.map(|changed| scope.add(changed));
         if self.connection.is_autocommit() {
             // SQLite rolled back the transaction itself; further statements would each be committed
             // alone.
             let cause = result.err().flatten();
             return Err(cause.unwrap_or(Error::StorageFull));
         }
-        if !has_savepoints {
+        if !*has_savepoints {
             let has_changed = self.connection.total_changes() != changes;
             return Ok(if result.is_err() && has_changed {
                 GroupIntegrity::NeedsRollback
@@ -379,14 +390,16 @@ impl WriterLoop {
     }
 
     /// Rolls back a group and retries it with a savepoint for each closure, which makes its writes
-    /// a tenth slower. Returns the data version before it.
-    fn retry_with_savepoints(&mut self, group: &mut [QueuedWrite]) -> Result<Option<DataVersion>> {
+    /// a tenth slower.
+    fn retry_with_savepoints(&mut self, group: &mut WriteGroup) -> Result<GroupIntegrity> {
         execute(&self.connection, "ROLLBACK")?;
-        let before = self.begin()?;
-        for count in 1..=group.len() {
-            self.run_last(&mut group[..count], true)?;
+        group.before = self.begin()?;
+        group.scope = ChangeScope::default();
+        group.has_savepoints = true;
+        for index in 0..group.writes.len() {
+            self.run_write(group, index)?;
         }
-        Ok(before)
+        Ok(GroupIntegrity::Intact)
     }
 
     /// Rolls back a transaction that could not be committed.
