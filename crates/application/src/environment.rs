@@ -104,8 +104,8 @@ const CLOCK_OFFSET_INTERVAL: Duration = Duration::from_secs(10);
 /// The offset above which a warning is logged. Synchronized clocks differ by less.
 const CLOCK_OFFSET_WARNING_MIN: Duration = Duration::from_secs(1);
 
-/// The source of time, identifiers and random numbers for operations, and the cache of rows to which
-/// pieces refer. Clones share them.
+/// The source of time, identifiers and random numbers for operations, and the cache of rows that
+/// pieces refer to. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,

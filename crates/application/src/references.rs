@@ -208,9 +208,7 @@ impl ReferenceCache {
 }
 
 /// Returns the tags, members and variants of pieces, each once. The authors are among the members.
-fn ids_of_pieces<'p>(
-    pieces: impl Iterator<Item = &'p ContentPiece> + Clone,
-) -> ReferencedIds {
+fn ids_of_pieces<'p>(pieces: impl Iterator<Item = &'p ContentPiece> + Clone) -> ReferencedIds {
     let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags).copied());
     let members = pieces.clone().flat_map(|piece| &piece.fields.members);
     let actors = |piece: &'p ContentPiece| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use memchr::memmem;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::id::{AssetFileId, AssetId, AssetKey, ContentGroupId};
@@ -157,8 +158,8 @@ pub fn path(key: AssetKey, filename: &AssetFilename) -> String {
 /// Returns the keys of the assets whose addresses are in a text, such as the JSON of a content
 /// tree. Their host is not compared, so that a service with another address keeps its references.
 pub fn referenced_keys(text: &str) -> BTreeSet<AssetKey> {
-    let found = text.match_indices(PATH).filter_map(|(at, path)| {
-        let (key, rest) = text.get(at + path.len()..)?.split_at_checked(AssetKey::LENGTH)?;
+    let found = memmem::find_iter(text.as_bytes(), PATH).filter_map(|at| {
+        let (key, rest) = text.get(at + PATH.len()..)?.split_at_checked(AssetKey::LENGTH)?;
         if rest.starts_with('/') { key.parse().ok() } else { None }
     });
     found.collect()

@@ -109,9 +109,8 @@ async fn lock_events(tx: &WriteTx<'_>, workspaces: &[WorkspaceId]) -> Result<()>
     // without an event are among them, as their generation is set afterwards.
     let mut changed = tx.change_scope().workspaces();
     changed.extend(workspaces);
-    let locks = changed.into_iter().map(|one| async move {
-        tx.exists(LOCK_EVENTS, &row![one]).await
-    });
+    let locks =
+        changed.into_iter().map(|one| async move { tx.exists(LOCK_EVENTS, &row![one]).await });
     try_join_all(locks).await.map(drop)
 }
 

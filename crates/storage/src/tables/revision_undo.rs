@@ -9,6 +9,7 @@
 //! update may change them, or the values before can't be decoded. Checksums detect that.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use galley_domain::content_piece::PieceField;
 use galley_domain::revision::PartState;
@@ -22,6 +23,9 @@ const TEXTS_MAX: u64 = 64 << 20;
 
 /// The size of the compared texts in bytes from which repeated parts are found at any distance.
 const LONG_TEXTS: usize = 64 << 10;
+
+/// The level of compression, of which the first is the fastest.
+const COMPRESSION_LEVEL: i32 = 1;
 
 /// The size of the texts in bytes below which they are not compressed.
 const SHORT: usize = 256;
@@ -196,21 +200,31 @@ fn completed(
 
 /// Returns `texts`, compressed against `base`.
 fn compressed(texts: &[u8], base: &[u8]) -> Result<Vec<u8>> {
-    let mut context = CCtx::create();
+    thread_local! {
+        /// Reused, as the creation of a context takes as long as the compression of 4 KiB.
+        static CONTEXT: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    }
+    let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(texts.len()));
     let total = texts.len() + base.len();
+    if total <= LONG_TEXTS {
+        let compressed = CONTEXT.with_borrow_mut(|context| {
+            context.compress_using_dict(&mut bytes, texts, base, COMPRESSION_LEVEL)
+        });
+        compressed.map_err(zstd_error)?;
+        return Ok(bytes);
+    }
+    let mut context = CCtx::create();
     // The window includes all compared texts.
     let window = total.next_power_of_two().ilog2().clamp(10, 27);
     let parameters = [
-        CParameter::CompressionLevel(1),
-        CParameter::ChecksumFlag(true),
+        CParameter::CompressionLevel(COMPRESSION_LEVEL),
         CParameter::WindowLog(window),
-        CParameter::EnableLongDistanceMatching(total > LONG_TEXTS),
+        CParameter::EnableLongDistanceMatching(true),
     ];
     for parameter in parameters {
         context.set_parameter(parameter).map_err(zstd_error)?;
     }
     context.ref_prefix(base).map_err(zstd_error)?;
-    let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(texts.len()));
     context.compress2(&mut bytes, texts).map_err(zstd_error)?;
     Ok(bytes)
 }
@@ -293,10 +307,17 @@ mod tests {
 
     #[test]
     fn another_state_than_the_one_after_the_change_is_an_error() {
-        let text = "Words of a text, and more of them. ".repeat(9);
-        let (before, after) = (state("A", Some(&text)), state("A", Some(&(text.clone() + "!"))));
-        let undo = Undo::of(&before, &after, &[PieceField::Content]).unwrap();
-        let mut other = state("A", Some(&text.replace("more", "less")));
-        assert!(undo.apply(&mut other).is_err());
+        // The texts are stored plainly, compressed, and compressed with long-distance matching.
+        for (count, changed) in [(9, 1), (99, 99), (9_999, 9_999)] {
+            let text = "Words of a text, and more of them. ".repeat(count);
+            let replaced = text.replacen("text", "book", changed);
+            let (before, after) = (state("A", Some(&text)), state("A", Some(&replaced)));
+            let undo = Undo::of(&before, &after, &[PieceField::Content]).unwrap();
+            let mut other = state("A", Some(&replaced.replace("more", "less")));
+            assert!(undo.apply(&mut other).is_err());
+            let mut restored = after;
+            undo.apply(&mut restored).unwrap();
+            assert_eq!(restored, before);
+        }
     }
 }

@@ -268,10 +268,9 @@ impl CheckedUpdate {
         let publisher = before.publication.published.map(|published| published.by);
         let actors = [before.created_by, before.updated_by, publisher, Some(scope.author)];
         let members = members_and_actors(&shown.fields.members, actors.into_iter().flatten());
-        let tags = &shown.fields.tags;
-        let cache = environment.references();
-        let referenced =
-            references::find_for_write(tx, cache, scope.workspace, tags, &members, &before.variants);
+        let (tags, variants) = (&shown.fields.tags, &before.variants);
+        let (cache, workspace) = (environment.references(), scope.workspace);
+        let referenced = references::find_for_write(tx, cache, workspace, tags, &members, variants);
         let mut referenced = referenced.await?;
         referenced.hides_emails = scope.hides_emails;
         let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
