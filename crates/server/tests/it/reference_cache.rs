@@ -1,5 +1,6 @@
 //! The cache of the tags and members that pieces refer to.
 
+use futures_util::future::{join, join_all};
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_storage::{Error, WriteTx, tags};
 use galley_testing::{TestStore, on_both_engines};
@@ -80,4 +81,45 @@ async fn pieces_with_the_same_tags_and_members_share_their_rows(store: TestStore
     let count = statements.keys().filter(|sql| is_shared(sql)).count();
     // Several programs may write to PostgreSQL, so its rows are read again.
     assert_eq!(count, if service.database.has_generations() { 2 } else { 0 }, "{statements:#?}");
+}
+
+/// SQLite commits several writes in one transaction, and a write may use rows that were cached
+/// before an earlier write of the same transaction changed them.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_show_the_label_that_their_tag_has_at_that_point_of_the_feed() {
+    let service = Service::start(TestStore::sqlite()).await;
+    let tag = service.create("/tags", &json!({"label": "0"})).await;
+    let mut pieces = Vec::new();
+    for number in 0..8 {
+        let mut body = service.piece(&number.to_string());
+        body["tags"] = json!([tag]);
+        pieces.push(service.create("/content-pieces", &body).await);
+    }
+    let before = service.last_sequence().await;
+    for round in 1..=40 {
+        let edits = pieces.iter().map(async |piece| {
+            for number in 0..3 {
+                let edit = json!({"id": piece, "title": format!("{round}.{number}")});
+                assert_eq!(service.put("/content-pieces", &edit).await.status, 204);
+            }
+        });
+        let rename = json!({"id": tag, "label": round.to_string()});
+        let (_, renamed) = join(join_all(edits), service.put("/tags", &rename)).await;
+        assert_eq!(renamed.status, 204);
+    }
+    let (mut label, mut updates) = ("0".to_owned(), 0);
+    for event in service.events_after(before).await {
+        let data: Value = serde_json::from_str(&event.data).unwrap();
+        let shown = match event.event_type.as_str() {
+            "tagChanged" => {
+                label = data["label"].as_str().unwrap().to_owned();
+                continue;
+            }
+            "contentPieceUpdated" => &data["tags"][0]["label"],
+            other => panic!("{other}"),
+        };
+        assert_eq!(*shown, label, "event {}", event.sequence);
+        updates += 1;
+    }
+    assert_eq!((label.as_str(), updates), ("40", 40 * 8 * 3));
 }
