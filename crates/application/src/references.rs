@@ -172,8 +172,7 @@ impl ReferenceCache {
         workspace: WorkspaceId,
         pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
     ) -> Result<ReferencedResources> {
-        let (tags, members, variants) = ids_of_pieces(pieces);
-        self.find(state, tx, workspace, (tags, members, variants)).await
+        self.find(state, tx, workspace, ids_of_pieces(pieces)).await
     }
 
     /// Like [`find`], but reads only rows that are not in the cache.

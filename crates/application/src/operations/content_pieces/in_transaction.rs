@@ -62,9 +62,8 @@ pub async fn create_in(
     let (tags, members) = (&new.fields.tags, &new.fields.members);
     let members = members_and_actors(members, [scope.author]);
     let cache = environment.references();
-    let referenced =
-        references::find_for_write(tx, cache, scope.workspace, tags, &members, &[]).await;
-    let mut referenced = referenced?;
+    let referenced = references::find_for_write(tx, cache, scope.workspace, tags, &members, &[]);
+    let mut referenced = referenced.await?;
     referenced.hides_emails = scope.hides_emails;
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_in_fields(&new.fields, &referenced);
