@@ -4,7 +4,8 @@
 //! parse. Nothing is repaired, as a tree that isn't valid was not written by this crate. A client's
 //! tree is read strictly: what the result would lack is rejected.
 
-use serde_json::{Map, Value as Json};
+use memchr::memchr2;
+use serde_json_borrow::{ObjectAsVec as Object, Value as Json};
 
 use crate::error::ContentError;
 use crate::limits::{COLSPAN_MAX, ContentLimits, ROWSPAN_MAX};
@@ -47,23 +48,33 @@ fn read_with(json: &str, is_strict: bool) -> Result<Tree, ContentError> {
 /// Returns the depth of nested arrays and objects in a JSON text.
 pub fn json_depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let mut in_string = false;
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
+    let mut at = 0;
+    while let Some(byte) = json.get(at) {
+        at += 1;
         match byte {
-            b'\\' if in_string => {
-                bytes.next();
-            }
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
+            b'"' => at += string_size(&json[at..]),
+            b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     deepest
+}
+
+/// Returns the size of a JSON string after its first quote, with the last quote.
+fn string_size(json: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = memchr2(b'"', b'\\', json.get(at..).unwrap_or_default()) {
+        at += found + 1;
+        if json[at - 1] == b'"' {
+            return at;
+        }
+        at += 1;
+    }
+    json.len()
 }
 
 /// Returns true if two written trees have the same text, apart from white space. This compares the
@@ -103,11 +114,11 @@ fn text_bytes(json: &str) -> impl Iterator<Item = u8> {
     })
 }
 
-fn parse(json: &str) -> Result<Json, ContentError> {
+fn parse(json: &str) -> Result<Json<'_>, ContentError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     // The deserializer's own limit is lower than the permitted depth, which was checked before.
     deserializer.disable_recursion_limit();
-    let mut documents = deserializer.into_iter::<Json>();
+    let mut documents = deserializer.into_iter::<Json<'_>>();
     match (documents.next(), documents.next()) {
         (Some(Ok(document)), None) => Ok(document),
         (None, _) => Err(ContentError::invalid("nothing there")),
@@ -116,11 +127,11 @@ fn parse(json: &str) -> Result<Json, ContentError> {
     }
 }
 
-fn object<'a>(json: &'a Json, what: &str) -> Result<&'a Map<String, Json>, ContentError> {
+fn object<'a>(json: &'a Json<'a>, what: &str) -> Result<&'a Object<'a>, ContentError> {
     json.as_object().ok_or_else(|| ContentError::invalid(format!("{what} is not an object")))
 }
 
-fn node_type(node: &Map<String, Json>) -> Result<NodeType, ContentError> {
+fn node_type(node: &Object<'_>) -> Result<NodeType, ContentError> {
     let name = node.get("type").and_then(Json::as_str);
     name.and_then(NodeType::from_name)
         .ok_or_else(|| ContentError::invalid(format!("unknown node {:?}", name.unwrap_or(""))))
@@ -139,7 +150,7 @@ impl TreeReader {
     /// Reads a node and its descendants. The recursion is at most `depth_max` deep.
     fn node(
         &mut self,
-        node: &Map<String, Json>,
+        node: &Object<'_>,
         node_type: NodeType,
         depth: usize,
     ) -> Result<(), ContentError> {
@@ -151,7 +162,7 @@ impl TreeReader {
             Some(Json::Array(children)) => children,
             Some(_) => return Err(ContentError::invalid("content is not a list")),
         };
-        if !node_type.is_inline() && node.contains_key("marks") && !is_empty(&node["marks"]) {
+        if !node_type.is_inline() && !node.get("marks").is_none_or(is_empty) {
             return Err(ContentError::invalid(format!("marks on {}", node_type.name())));
         }
         let attrs = Attrs::of(node)?;
@@ -190,7 +201,7 @@ impl TreeReader {
 
     fn inline(
         &mut self,
-        node: &Map<String, Json>,
+        node: &Object<'_>,
         node_type: NodeType,
         parent: NodeType,
         after_text: bool,
@@ -214,7 +225,7 @@ impl TreeReader {
     /// Rejects keys and attributes that the node would lack, if the tree is read strictly.
     fn check_keys(
         &self,
-        node: &Map<String, Json>,
+        node: &Object<'_>,
         attrs: &Attrs<'_>,
         node_type: NodeType,
     ) -> Result<(), ContentError> {
@@ -261,7 +272,7 @@ impl TreeReader {
         })
     }
 
-    fn marks(&mut self, marks: Option<&Json>) -> Result<Marks, ContentError> {
+    fn marks(&mut self, marks: Option<&Json<'_>>) -> Result<Marks, ContentError> {
         let mut set = Marks::default();
         let marks = match marks {
             None | Some(Json::Null) => return Ok(set),
@@ -321,23 +332,23 @@ fn mark_attributes(mark: &str) -> &'static [&'static str] {
 }
 
 /// Rejects keys besides the known ones. Null and an empty list count as absent.
-fn check_known(object: &Map<String, Json>, known: &[&str], what: &str) -> Result<(), ContentError> {
+fn check_known(object: &Object<'_>, known: &[&str], what: &str) -> Result<(), ContentError> {
     let mut keys = object.iter().filter(|(_, value)| !is_empty(value)).map(|(key, _)| key);
-    match keys.find(|key| !known.contains(&key.as_str())) {
+    match keys.find(|key| !known.contains(key)) {
         Some(key) => Err(ContentError::invalid(format!("{what} has no {key:?}"))),
         None => Ok(()),
     }
 }
 
-fn is_empty(json: &Json) -> bool {
-    json.is_null() || json.as_array().is_some_and(Vec::is_empty)
+fn is_empty(json: &Json<'_>) -> bool {
+    json.is_null() || json.as_array().is_some_and(<[_]>::is_empty)
 }
 
 /// The attributes of a node or mark.
-struct Attrs<'a>(Option<&'a Map<String, Json>>);
+struct Attrs<'a>(Option<&'a Object<'a>>);
 
 impl<'a> Attrs<'a> {
-    fn of(node: &'a Map<String, Json>) -> Result<Self, ContentError> {
+    fn of(node: &'a Object<'a>) -> Result<Self, ContentError> {
         match node.get("attrs") {
             None | Some(Json::Null) => Ok(Self(None)),
             Some(attrs) => object(attrs, "attrs").map(|attrs| Self(Some(attrs))),
@@ -352,7 +363,7 @@ impl<'a> Attrs<'a> {
         }
     }
 
-    fn get(&self, name: &str) -> Option<&'a Json> {
+    fn get(&self, name: &str) -> Option<&'a Json<'a>> {
         self.0.and_then(|attrs| attrs.get(name)).filter(|value| !value.is_null())
     }
 
@@ -381,7 +392,7 @@ impl<'a> Attrs<'a> {
         let wrong = || ContentError::invalid(format!("{name} is no string or plain number"));
         self.get(name)
             .map(|value| match value {
-                Json::String(text) => Some(AttrValue::Text(text.as_str().into())),
+                Json::Str(text) => Some(AttrValue::Text(text.as_ref().into())),
                 Json::Number(number) => number.as_f64().and_then(AttrValue::from_f64),
                 Json::Bool(truth) => Some(AttrValue::Bool(*truth)),
                 _ => None,
@@ -450,7 +461,7 @@ impl<'a> Attrs<'a> {
     fn colwidth(&self, colspan: u16) -> Result<Option<Box<[Option<i64>]>>, ContentError> {
         let Some(widths) = self.get("colwidth") else { return Ok(None) };
         let widths = widths.as_array().filter(|widths| {
-            let sound = |width: &Json| width.is_null() || width.is_i64();
+            let sound = |width: &Json<'_>| width.is_null() || width.is_i64();
             !widths.is_empty() && widths.len() <= colspan.into() && widths.iter().all(sound)
         });
         let widths = widths.ok_or_else(|| ContentError::invalid("colwidth of a cell"))?;
