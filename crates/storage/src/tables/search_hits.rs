@@ -3,6 +3,7 @@
 //! Both engines find the same pieces, as they compare the same terms. SQLite ranks by BM25;
 //! PostgreSQL has no frequencies of terms, and ranks by `ts_rank`.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use galley_domain::{ContentPieceId, WorkspaceId};
@@ -82,11 +83,22 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, search: &Search<'_>) -> R
     }
     match tx.full_text_engine() {
         FullTextEngine::Tsvector => search.rank_by_title_and_text(tx, workspace).await,
-        FullTextEngine::Fts5 if search.uses_frequencies || search.has_one_clause() => {
-            search.query(tx, search.to_fts5_sql(workspace, HITS_LIMIT.into())).await
+        FullTextEngine::Fts5 => {
+            let mut hits = search.query(tx, search.to_fts5_sql(workspace)).await?;
+            if !search.uses_frequencies && !search.has_one_clause() {
+                search.rank_without_frequencies(tx, &mut hits).await?;
+            }
+            // SQLite would sort them in a B-tree, which takes longer.
+            sort(&mut hits);
+            hits.truncate(HITS_LIMIT.into());
+            Ok(hits)
         }
-        FullTextEngine::Fts5 => search.rank_without_frequencies(tx, workspace).await,
     }
+}
+
+/// Sorts hits by relevance, and those of the same relevance by age, the newest first.
+fn sort(hits: &mut [Hit]) {
+    hits.sort_unstable_by_key(|hit| Reverse((hit.score, hit.row_id)));
 }
 
 /// Finds the pieces of some hits, in any order. Hits that no longer exist, or that the document of
@@ -151,18 +163,16 @@ impl Search<'_> {
         queries.collect::<Vec<_>>().join(" OR ")
     }
 
-    fn to_fts5_sql(&self, workspace: WorkspaceId, limit: i64) -> (String, Vec<Value<'_>>) {
+    fn to_fts5_sql(&self, workspace: WorkspaceId) -> (String, Vec<Value<'_>>) {
         let mut params = vec![workspace.into(), self.to_fts5().into(), self.last_row.into()];
         let filter = self.filter_condition("search_terms.rowid", &mut params);
         // FTS5 computes the rank of the rows that the limit leaves.
-        let ranked = format!(
-            "SELECT c.row_id, c.score FROM (
-                SELECT search_terms.rowid AS row_id, CAST({BM25} * -1e12 AS INTEGER) AS score
-                FROM search_terms WHERE search_terms MATCH ?2 AND search_terms.rowid <= ?3{filter}
-                ORDER BY search_terms.rowid DESC LIMIT {RANKED_LIMIT}) AS c
-             ORDER BY c.score DESC, c.row_id DESC LIMIT {limit}"
+        let sql = format!(
+            "SELECT search_terms.rowid, CAST({BM25} * -1e12 AS INTEGER) FROM search_terms
+             WHERE search_terms MATCH ?2 AND search_terms.rowid <= ?3{filter}
+             ORDER BY search_terms.rowid DESC LIMIT {RANKED_LIMIT}"
         );
-        (ranked, params)
+        (sql, params)
     }
 
     fn has_one_clause(&self) -> bool {
@@ -172,15 +182,10 @@ impl Search<'_> {
 
     /// Ranks the matches by each clause apart. Relative to the best match, the rank by one clause
     /// does not depend on its frequency.
-    async fn rank_without_frequencies(
-        &self,
-        tx: &Tx<'_>,
-        workspace: WorkspaceId,
-    ) -> Result<Vec<Hit>> {
-        let mut hits = self.query(tx, self.to_fts5_sql(workspace, RANKED_LIMIT)).await?;
+    async fn rank_without_frequencies(&self, tx: &Tx<'_>, hits: &mut [Hit]) -> Result<()> {
         let rows = hits.iter().map(|hit| hit.row_id);
         let (Some(first), Some(last)) = (rows.clone().min(), rows.max()) else {
-            return Ok(hits);
+            return Ok(());
         };
         let mut scores: HashMap<i64, i64> = hits.iter().map(|hit| (hit.row_id, 0)).collect();
         for partition in &self.partitions {
@@ -202,12 +207,10 @@ impl Search<'_> {
                 }
             }
         }
-        for hit in &mut hits {
+        for hit in hits {
             hit.score = scores.get(&hit.row_id).copied().unwrap_or_default();
         }
-        hits.sort_by_key(|hit| std::cmp::Reverse((hit.score, hit.row_id)));
-        hits.truncate(HITS_LIMIT.into());
-        Ok(hits)
+        Ok(())
     }
 
     /// Ranks the matches by title and description, and the best of them by all their terms.
@@ -222,7 +225,7 @@ impl Search<'_> {
             return Ok(candidates);
         }
         let mut hits = self.query(tx, self.to_rank_sql(workspace, ranked)).await?;
-        hits.sort_by_key(|hit| std::cmp::Reverse((hit.score, hit.row_id)));
+        sort(&mut hits);
         hits.extend(others.iter().map(|hit| Hit { score: 0, ..*hit }));
         Ok(hits)
     }
