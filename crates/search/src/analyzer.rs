@@ -10,6 +10,8 @@ use icu_segmenter::options::WordBreakInvariantOptions;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 use rust_stemmers::Stemmer;
 
+use crate::characters::{is_separator, is_simple_letter, is_simple_sign};
+use crate::first_letters::FirstLetters;
 use crate::fold::Folder;
 use crate::language::Language;
 
@@ -53,26 +55,27 @@ impl Analyzer {
     /// gives the same terms wherever it is a part of a longer one, except for languages without
     /// spaces.
     pub fn analyze(&self, text: &str, language: Option<Language>, mut take: impl FnMut(Term<'_>)) {
-        self.analyze_some(text, language, |_| true, |term| term.into_iter().for_each(&mut take));
+        self.analyze_some(text, language, None, |term| term.into_iter().for_each(&mut take));
     }
 
-    /// Like [`Analyzer::analyze`], but calls `take` with `None` for a word that `is_wanted`
-    /// rejects.
+    /// Like [`Analyzer::analyze`], but skips words that begin with none of `firsts`. It calls `take`
+    /// with `None` for them.
     pub(crate) fn analyze_some(
         &self,
         text: &str,
         language: Option<Language>,
-        is_wanted: impl Fn(&str) -> bool,
+        firsts: Option<&FirstLetters>,
         mut take: impl FnMut(Option<Term<'_>>),
     ) {
         let stemmer = language.and_then(Language::algorithm).map(Stemmer::create);
         let mut folded = String::new();
-        self.each_word(text, |range| {
+        self.each_word(text, firsts, |range| {
+            let Some(range) = range else { return take(None) };
             let word = &text[range.clone()];
             if word.is_empty() {
                 return;
             }
-            if !is_wanted(word) {
+            if firsts.is_some_and(|firsts| !firsts.may_begin(word)) {
                 return take(None);
             }
             self.folder.fold(word, &mut folded);
@@ -94,23 +97,48 @@ impl Analyzer {
     }
 
     /// Calls `take` with the place of each word and emoji, and with empty places. Parts between
-    /// spaces are independent. In a part of simple characters, the words are runs of letters and
-    /// digits, which are found ten times as fast as by the rules of Unicode.
-    fn each_word(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
-        let mut start = 0;
-        for bytes in text.as_bytes().split_inclusive(u8::is_ascii_whitespace) {
-            let part = &text[start..start + bytes.len()];
-            let mut take = |range: Range<usize>| take(start + range.start..start + range.end);
-            if part.is_ascii() {
-                let words = bytes.split(|byte| !byte.is_ascii_alphanumeric());
-                words.for_each(|word| take(place(bytes, word)));
-            } else if part.chars().all(|c| is_simple_letter(c) || is_simple_sign(c)) {
-                let words = part.split(|c: char| !is_simple_letter(c));
-                words.for_each(|word| take(place(bytes, word.as_bytes())));
-            } else {
-                self.each_word_of_unicode(part, take);
+    /// spaces are independent. Parts in which no word begins with one of `firsts` are skipped, for
+    /// which it calls `take` with `None`: the matches in English texts are then found in half the
+    /// time.
+    fn each_word(
+        &self,
+        text: &str,
+        firsts: Option<&FirstLetters>,
+        mut take: impl FnMut(Option<Range<usize>>),
+    ) {
+        let bytes = text.as_bytes();
+        let next = |end| match firsts {
+            Some(firsts) => firsts.find(text, end),
+            None => Some(end).filter(|&end| end < text.len()),
+        };
+        let mut end = 0;
+        while let Some(found) = next(end) {
+            let space = bytes[end..found].iter().rposition(u8::is_ascii_whitespace);
+            let start = space.map_or(end, |at| end + at + 1);
+            if text[end..start].contains(is_simple_letter) {
+                take(None);
             }
-            start += bytes.len();
+            let space = bytes[found..].iter().position(u8::is_ascii_whitespace);
+            end = space.map_or(text.len(), |at| found + at + 1);
+            self.each_word_of_part(&text[start..end], |range| {
+                take(Some(start + range.start..start + range.end));
+            });
+        }
+    }
+
+    /// Calls `take` with the places in a text without spaces. If it has simple characters only, the
+    /// words are runs of letters and digits, which are found ten times as fast as by the rules of
+    /// Unicode.
+    fn each_word_of_part(&self, part: &str, mut take: impl FnMut(Range<usize>)) {
+        let bytes = part.as_bytes();
+        if part.is_ascii() {
+            let words = bytes.split(|byte| !byte.is_ascii_alphanumeric());
+            words.for_each(|word| take(place(bytes, word)));
+        } else if part.chars().all(|c| is_simple_letter(c) || is_simple_sign(c)) {
+            let words = part.split(|c: char| !is_simple_letter(c));
+            words.for_each(|word| take(place(bytes, word.as_bytes())));
+        } else {
+            self.each_word_of_unicode(part, take);
         }
     }
 
@@ -140,55 +168,6 @@ impl Analyzer {
 fn place(text: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
-}
-
-/// Returns true for digits, and letters of alphabets that have no rules of their own.
-const fn is_simple_letter(c: char) -> bool {
-    matches!(c, '0'..='9' | 'A'..='Z' | 'a'..='z'
-        | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{24f}'
-        | '\u{400}'..='\u{481}' | '\u{48a}'..='\u{52f}')
-}
-
-/// Returns true for signs at which words end, or are divided.
-const fn is_simple_sign(c: char) -> bool {
-    c.is_ascii() && !c.is_ascii_alphanumeric()
-        || matches!(c, '\u{ab}' | '\u{bb}' | '\u{2010}'..='\u{2026}')
-}
-
-/// Returns true for the signs that may be within a word by the rules of Unicode.
-const fn is_separator(c: char) -> bool {
-    c.is_ascii() && !c.is_ascii_alphanumeric()
-        || matches!(
-            c,
-            '\u{b7}'
-                | '\u{387}'
-                | '\u{55f}'
-                | '\u{5f4}'
-                | '\u{60c}'
-                | '\u{66c}'
-                | '\u{2018}'
-                | '\u{2019}'
-                | '\u{2024}'
-                | '\u{2027}'
-                | '\u{202f}'
-                | '\u{203f}'
-                | '\u{2040}'
-                | '\u{fe10}'
-                | '\u{fe13}'
-                | '\u{fe33}'
-                | '\u{fe34}'
-                | '\u{fe4d}'
-                ..='\u{fe50}'
-                    | '\u{fe52}'
-                    | '\u{fe54}'
-                    | '\u{fe55}'
-                    | '\u{ff07}'
-                    | '\u{ff0c}'
-                    | '\u{ff0e}'
-                    | '\u{ff1a}'
-                    | '\u{ff1b}'
-                    | '\u{ff3f}'
-        )
 }
 
 #[cfg(test)]
@@ -255,14 +234,16 @@ mod tests {
                 text.push(signs[place]);
             }
             let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
-            analyzer
-                .each_word(&text, |range| fast.extend(Some(range).filter(|one| !one.is_empty())));
+            let fill =
+                |range: Option<Range<usize>>| fast.extend(range.filter(|one| !one.is_empty()));
+            analyzer.each_word(&text, None, fill);
             analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
             assert_eq!(fast, by_rules, "{text:?}");
             let text = format!("\u{e20}{text} \u{e20}");
             let (mut fast, mut by_rules) = (Vec::new(), Vec::new());
-            analyzer
-                .each_word(&text, |range| fast.extend(Some(range).filter(|one| !one.is_empty())));
+            let fill =
+                |range: Option<Range<usize>>| fast.extend(range.filter(|one| !one.is_empty()));
+            analyzer.each_word(&text, None, fill);
             analyzer.each_word_of_unicode(&text, |range| by_rules.push(range));
             assert_eq!(fast, by_rules, "{text:?}");
         }

@@ -53,14 +53,6 @@ impl Folder {
     }
 }
 
-/// Returns the first letter of the folded form of a word, if it is found without a normalisation.
-pub(crate) fn plain_first_letter(word: &str) -> Option<char> {
-    let mut letters = word.chars();
-    let first = letters.next().and_then(plain_form);
-    // A mark after the letter may change it.
-    first.filter(|_| letters.next().is_none_or(|second| plain_form(second).is_some()))
-}
-
 /// Returns the folded form of an ASCII letter or digit, or of a Russian letter, for which it is
 /// found without a normalisation.
 fn plain_form(c: char) -> Option<char> {

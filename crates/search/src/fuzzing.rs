@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::analyzer::Analyzer;
 use crate::document::{AnalyzedDocument, DocumentTexts};
+use crate::first_letters::FirstLetters;
 use crate::highlight::{Highlight, Highlighter};
 use crate::language::Language;
 use crate::query::{Field, Match, SearchQuery};
@@ -47,6 +48,7 @@ pub fn search(bytes: &[u8]) {
             check_term(stem);
         }
     }
+    check_first_letters(&analyzer, text, language, &parsed);
     let highlighter = Highlighter::new(&analyzer, language, &parsed);
     for field in [Field::Title, Field::Content] {
         highlighter.whole(field, text).iter().for_each(check_highlight);
@@ -63,6 +65,30 @@ fn check_term(term: &str) {
     assert!(!term.is_empty() && term.len() <= TERM_SIZE, "{term:?}");
     let is_sign = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() || c.is_whitespace();
     assert!(!term.contains(is_sign), "{term:?}");
+}
+
+/// Checks that no term with a first letter of the query is skipped.
+fn check_first_letters(
+    analyzer: &Analyzer,
+    text: &str,
+    language: Option<Language>,
+    query: &SearchQuery,
+) {
+    if !language.is_none_or(Language::keeps_first_letters) {
+        return;
+    }
+    let terms = query.clauses().iter().flat_map(|clause| clause.matched.terms());
+    let letters: Vec<char> = terms.filter_map(|term| term.chars().next()).collect();
+    let firsts = FirstLetters::new(letters.clone());
+    let found = |firsts: Option<&FirstLetters>| {
+        let mut found = Vec::new();
+        analyzer.analyze_some(text, language, firsts, |term| {
+            let wanted = term.filter(|term| term.text.starts_with(&letters[..]));
+            found.extend(wanted.map(|term| (term.text.to_owned(), term.range)));
+        });
+        found
+    };
+    assert_eq!(found(Some(&firsts)), found(None), "{letters:?} in {text:?}");
 }
 
 fn check_highlight(highlight: &Highlight) {
@@ -98,6 +124,10 @@ mod tests {
             "都*\n東京都",
             "\u{e33}\nน้ำ",
             "ισαισα* ίσα\nισαισα ίσα",
+            "a B è ж\nab ba (a) «b» x-a 東a éa жa a\u{301} ＡＢ æ Жж ёж Èa",
+            "東\na東",
+            "è\néa b È",
+            "й е\nйод ёж Иод и\u{306}од еж\u{308}",
         ] {
             check(input.as_bytes());
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::analyzer::Analyzer;
-use crate::fold::plain_first_letter;
+use crate::first_letters::FirstLetters;
 use crate::language::Language;
 use crate::query::{Clause, Field, SearchQuery};
 
@@ -114,11 +114,9 @@ impl<'a> Highlighter<'a> {
         // Most words can match no clause, and are skipped by their first letter.
         let keeps_letters = self.language.is_none_or(Language::keeps_first_letters);
         let terms = clauses.iter().flat_map(|(_, clause)| clause.matched.terms());
-        let firsts: Vec<char> = terms.filter_map(|term| term.chars().next()).collect();
-        let can_match = |word: &str| {
-            !keeps_letters || plain_first_letter(word).is_none_or(|first| firsts.contains(&first))
-        };
-        self.analyzer.analyze_some(text, self.language, can_match, |term| {
+        let firsts = FirstLetters::new(terms.filter_map(|term| term.chars().next()).collect());
+        let firsts = keeps_letters.then_some(&firsts);
+        self.analyzer.analyze_some(text, self.language, firsts, |term| {
             let Some(term) = term else { return recent.clear() };
             if recent.len() == longest {
                 let (mut oldest, _) = recent.remove(0);

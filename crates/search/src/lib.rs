@@ -5,7 +5,9 @@
 //! sizes.
 
 mod analyzer;
+mod characters;
 mod document;
+mod first_letters;
 mod fold;
 #[doc(hidden)]
 pub mod fuzzing;
