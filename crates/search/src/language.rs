@@ -50,7 +50,8 @@ impl Language {
 
     /// Returns true if each word and its stem begin with the same letter.
     pub(crate) fn keeps_first_letters(self) -> bool {
-        !matches!(self.0, "ar" | "ta")
+        // The Turkish one turns a last d, which may be the first letter, too, into a t.
+        !matches!(self.0, "ar" | "ta" | "tr")
     }
 
     pub(crate) fn algorithm(self) -> Option<Algorithm> {
