@@ -105,6 +105,12 @@ macro_rules! identifiers {
                 Self(value)
             }
 
+            /// Returns the first identifier of a time.
+            pub fn first_at(at: Timestamp) -> Self {
+                let ms = u128::from(at.ms().max(0).unsigned_abs()) & ((1 << 48) - 1);
+                Self(ms << RANDOM_BITS)
+            }
+
             /// Returns an identifier that sorts as if it were created earlier by `time`.
             #[must_use]
             pub const fn earlier(self, time: std::time::Duration) -> Self {
@@ -210,12 +216,6 @@ impl FromStr for AssetKey {
 }
 
 impl AuditEntryId {
-    /// Returns the first identifier of a time.
-    pub fn first_at(at: Timestamp) -> Self {
-        let ms = u128::from(at.ms().max(0).unsigned_abs()) & ((1 << 48) - 1);
-        Self(ms << RANDOM_BITS)
-    }
-
     /// Returns the time of its creation.
     pub fn created_at(self) -> Timestamp {
         Timestamp::from_ms(i64::try_from(self.0 >> RANDOM_BITS).unwrap_or(i64::MAX))

@@ -331,12 +331,14 @@ pub async fn pieces_with_older(
     limit: i64,
 ) -> Result<Vec<ContentPieceId>> {
     let sql = "SELECT p.id FROM content_pieces p
-        WHERE p.workspace_id = ?1 AND p.id > ?2 AND p.revision > 1 AND EXISTS (
+        WHERE p.workspace_id = ?1 AND p.id > ?2 AND p.id < ?5 AND p.revision > 1 AND EXISTS (
             SELECT 1 FROM content_piece_revisions r
             WHERE r.workspace_id = ?1 AND r.content_piece_id = p.id AND r.created_at_ms < ?3)
         ORDER BY p.id LIMIT ?4";
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    tx.query(sql, params![workspace, after, before, limit], |row| row.get(0)).await
+    // Of pieces that were created later, no row is read.
+    let end = ContentPieceId::first_at(before);
+    tx.query(sql, params![workspace, after, before, limit, end], |row| row.get(0)).await
 }
 
 /// Returns the ages of a piece's revisions, latest last.
