@@ -58,8 +58,8 @@ impl Analyzer {
         self.analyze_some(text, language, None, |term| term.into_iter().for_each(&mut take));
     }
 
-    /// Like [`Analyzer::analyze`], but skips words that begin with none of `firsts`. It calls `take`
-    /// with `None` for them.
+    /// Like [`Analyzer::analyze`], but skips words that begin with none of `firsts`. For them, it
+    /// calls `take` with `None`.
     pub(crate) fn analyze_some(
         &self,
         text: &str,

@@ -336,7 +336,7 @@ pub async fn pieces_with_older(
             WHERE r.workspace_id = ?1 AND r.content_piece_id = p.id AND r.created_at_ms < ?3)
         ORDER BY p.id LIMIT ?4";
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    // Of pieces that were created later, no row is read.
+    // The rows of pieces that were created later are not read.
     let end = ContentPieceId::first_at(before);
     tx.query(sql, params![workspace, after, before, limit, end], |row| row.get(0)).await
 }
