@@ -50,7 +50,7 @@ impl Language {
 
     /// Returns true if each word and its stem begin with the same letter.
     pub(crate) fn keeps_first_letters(self) -> bool {
-        // The Turkish one turns a last d, which may be the first letter, too, into a t.
+        // The Turkish stemmer turns a last d into a t, also if the stem has only this letter.
         !matches!(self.0, "ar" | "ta" | "tr")
     }
 
