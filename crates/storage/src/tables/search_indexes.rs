@@ -344,7 +344,10 @@ pub async fn delete_documents(
     tx.change_each(sql, rows, Affects::Nothing).await?;
     match tx.full_text_engine() {
         FullTextEngine::Fts5 => {
-            let rows = documents.iter().map(|one| row![one.row_id]);
+            // FTS5 writes a segment whenever a row is before the last one.
+            let mut rows: Vec<i64> = documents.iter().map(|one| one.row_id).collect();
+            rows.sort_unstable();
+            let rows = rows.into_iter().map(|row_id| row![row_id]);
             let sql = "DELETE FROM search_terms WHERE rowid = ?1";
             tx.change_each(sql, rows, Affects::Nothing).await
         }
