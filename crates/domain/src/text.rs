@@ -199,7 +199,7 @@ impl FromStr for WebOrigin {
         if matches!(scheme, "http" | "https") && !host.is_empty() && host.bytes().all(is_plain) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Invalid::new("invalid_format", "must be an origin such as https://example.org"))
+            Err(Invalid::new("invalid_url", "must be an origin such as https://example.org"))
         }
     }
 }

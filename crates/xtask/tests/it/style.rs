@@ -51,7 +51,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the product source files of all crates.
-fn product_files() -> Vec<PathBuf> {
+pub(crate) fn product_files() -> Vec<PathBuf> {
     let crates = fs::read_dir("..").expect("the crates' folder is readable");
     let sources = crates.map(|entry| entry.expect("an entry is readable").path().join("src"));
     let files: Vec<_> =
