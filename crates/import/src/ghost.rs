@@ -174,8 +174,10 @@ fn rows<T: DeserializeOwned>(
 ) -> Vec<T> {
     let mut read = Vec::with_capacity(values.len());
     for row in values {
-        let named = ["slug", "name", "id", "post_id"].iter().find_map(|name| row.get(name));
-        let named = named.cloned().unwrap_or(Value::Null);
+        let is_name = |value: &&Value| !value.is_null() && *value != "";
+        let keys = ["slug", "name", "id", "post_id", "uuid", "title"].iter();
+        let named = keys.filter_map(|key| row.get(key)).find(is_name);
+        let named = named.map_or_else(|| "without a name".to_owned(), Value::to_string);
         match serde_json::from_value(row) {
             Ok(row) => read.push(row),
             Err(error) => raws.push(Err(format!("a row of {table}, {named}: {error}"))),
@@ -201,7 +203,8 @@ fn raw(
     alt: Option<String>,
 ) -> Result<RawPiece, String> {
     let mut findings = Vec::new();
-    let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
+    let slug = post.slug.clone().filter(|slug| !slug.is_empty());
+    let slug = slug.unwrap_or_else(|| post.id.clone());
     let html = html_of(post).map_err(|problem| format!("{slug}: {problem}"))?;
     if post.html.as_deref().is_some_and(|html| html.contains(SITE_PLACEHOLDER)) {
         findings

@@ -272,7 +272,7 @@ fn take_text_or_empty(fields: &mut Map<String, Value>, names: &[&str]) -> Option
 }
 
 /// Returns the texts of a value: a text, or a list of texts, also nested. A single text may hold
-/// several values.
+/// several values. Blank texts are left out, as templates have them.
 fn texts(value: Value, by_spaces: bool) -> Vec<String> {
     match value {
         Value::String(text) => {
@@ -284,12 +284,13 @@ fn texts(value: Value, by_spaces: bool) -> Vec<String> {
             .into_iter()
             .flat_map(|item| match item {
                 // A comma in an item of a list belongs to the item.
+                Value::String(text) if text.trim().is_empty() => Vec::new(),
                 Value::String(text) => vec![text],
                 other => texts(other, by_spaces),
             })
             .collect(),
-        Value::Number(number) => vec![number.to_string()],
-        _ => Vec::new(),
+        Value::Number(_) | Value::Bool(_) => vec![value.to_string()],
+        Value::Null | Value::Object(_) => Vec::new(),
     }
 }
 
@@ -406,11 +407,11 @@ mod tests {
         assert_eq!(labels(&hexo), ["a", "b c", "Diary", "Travel", "Life"]);
         let hugo = read(
             "posts/trip/index.md",
-            "{\"title\": \"T\", \"draft\": true, \"url\": \"/x/y/\", \"aliases\": [\"/old\"], \"tags\": [2024]}\n\nText\n",
+            "{\"title\": \"T\", \"draft\": true, \"url\": \"/x/y/\", \"aliases\": [\"/old\"], \"tags\": [2024, true, \"\", \" \", null]}\n\nText\n",
         );
         assert_eq!((hugo.slug.as_str(), hugo.state), ("x/y", PublishingState::Draft));
         assert_eq!(hugo.folders, ["posts"]);
-        assert_eq!(labels(&hugo), ["2024"]);
+        assert_eq!(labels(&hugo), ["2024", "true"]);
         assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"aliases\":[\"/old\"]}");
         let astro = read(
             "a.mdx",

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use galley_application::Environment;
 use galley_assets::FileName;
 use galley_domain::asset::AssetFile;
+use galley_domain::publication::ContentView;
 use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
@@ -134,6 +135,12 @@ pub(crate) async fn run(
     database.close().await;
     let (written, removed, problems) = folder.finish()?;
     print_summary(&arguments.folder, &keys, (pieces, in_variants), (written, removed));
+    if arguments.view == ContentView::Current && !source.marks_drafts && pieces > 0 {
+        say!(
+            "No piece of the workspace is published, so the files don't mark drafts. An import into \
+             another store publishes them, unless --no-publish is given."
+        );
+    }
     for problem in &problems {
         eprintln!("{}", escape_for_terminal(problem));
     }

@@ -28,7 +28,7 @@ pub(super) struct ExportSource {
     pub(super) variants: Vec<Variant>,
     view: ContentView,
     /// True if files name the pieces whose latest revision is not published.
-    marks_drafts: bool,
+    pub(super) marks_drafts: bool,
 }
 
 impl ExportSource {
