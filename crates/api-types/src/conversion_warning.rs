@@ -22,7 +22,8 @@ pub struct ConversionWarningBody<'a> {
     #[schema(example = "font-size")]
     property: Option<&'a str>,
     /// The effect. `dropped`: an element is removed with its descendants, or an attribute is
-    /// removed. `unwrapped`: the element is removed, and its children stay.
+    /// removed. `unwrapped`: the element is removed, and its children stay. `moved`: the element is
+    /// moved out of a list item that has no text before it, and the list is split.
     #[schema(example = "dropped")]
     effect: &'static str,
     /// The number of occurrences.

@@ -78,6 +78,14 @@ create_formatter!(Formatter, {
             context.write_str(if is_last { "</li>\n</ol>\n" } else { "</li>\n" })?;
         }
     },
+    NodeValue::Item(_) => |context, node, entering| {
+        use std::fmt::Write as _;
+        let rendered = comrak::html::format_node_default(context, node, entering)?;
+        if entering && !begins_with_text(node) {
+            context.write_str("<p></p>")?;
+        }
+        return Ok(rendered);
+    },
     NodeValue::TaskItem(ref item) => |context, node, entering| {
         use std::fmt::Write as _;
         let checked = item.symbol.is_some();
@@ -94,8 +102,21 @@ create_formatter!(Formatter, {
             (false, true) => context.write_str("</div></li>\n")?,
             (false, false) => context.write_str("</li>\n")?,
         }
+        if entering && !begins_with_text(node) {
+            context.write_str("<p></p>")?;
+        }
     },
 });
+
+/// Returns true if a list item is empty, or begins with a paragraph as the schema requires. HTML may
+/// have one. The others get an empty paragraph, without which the parser would split the list.
+fn begins_with_text(item: Node<'_>) -> bool {
+    item.first_child().is_none_or(|first| match first.data().value {
+        NodeValue::Paragraph => !is_image_alone(first),
+        NodeValue::HtmlBlock(_) => true,
+        _ => false,
+    })
+}
 
 fn is_footnote(node: Node<'_>) -> bool {
     matches!(node.data().value, NodeValue::FootnoteDefinition(_))

@@ -24,14 +24,18 @@ pub enum ConversionEffect {
     Dropped,
     /// The element is removed, and its children stay.
     Unwrapped,
+    /// The element is moved out of its list item, which must begin with a paragraph, and out of the
+    /// list. The rest of the list is one of its own.
+    Moved,
 }
 
 impl ConversionEffect {
-    /// Returns the effect's name: `dropped` or `unwrapped`.
+    /// Returns the effect's name: `dropped`, `unwrapped` or `moved`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
             Self::Unwrapped => "unwrapped",
+            Self::Moved => "moved",
         }
     }
 }

@@ -88,6 +88,9 @@ impl ImportFinding {
             (None, None) if loss.effect == ConversionEffect::Unwrapped => {
                 format!("<{element}>, except its contents")
             }
+            (None, None) if loss.effect == ConversionEffect::Moved => {
+                format!("the place of <{element}> in a list item that has no text before it")
+            }
             (None, None) => format!("<{element}>"),
         };
         Self { count: loss.count, ..Self::new(FindingGroup::Lost, what) }

@@ -13,7 +13,7 @@ use crate::error::ContentError;
 use crate::limits::ContentLimits;
 use crate::marks::Marks;
 use crate::node::{CellAttrs, NodeKind};
-use crate::schema::NodeType;
+use crate::schema::{ContentExpr, NodeType};
 use crate::tree::{Tree, TreeBuilder};
 
 /// A tree under construction.
@@ -23,6 +23,8 @@ pub(crate) struct Context {
     top: usize,
     opened: u32,
     tree_depth: usize,
+    /// True if the last node was placed outside of the list item of its element.
+    pub(crate) has_left_item: bool,
     /// True if an enclosing element preserves white space.
     pub(crate) keeps_space: bool,
 }
@@ -80,6 +82,7 @@ impl Context {
             top: 0,
             opened: 0,
             tree_depth: limits.tree_depth,
+            has_left_item: false,
             keeps_space: false,
         }
     }
@@ -281,6 +284,9 @@ impl Context {
             }
         }
         let Some((route, place)) = best else { return Ok(false) };
+        let mut left = self.stack[place + 1..=self.top].iter();
+        self.has_left_item =
+            left.any(|open| open.node_type.content() == ContentExpr::ItemBody && !open.started);
         self.resume(OpenNode { place, id: self.stack[place].id });
         for &wrapper in route {
             let kind = self.default_kind(wrapper);

@@ -137,12 +137,15 @@ impl TreeWalker<'_> {
             Rule::Transparent => return self.enter_transparent(dom, frame, tag, marks),
             Rule::Marks(marks) => return self.enter_children(dom, frame, marks),
             Rule::Node(kind) if kind.node_type().is_leaf() => {
-                if !self.insert_leaf(kind, marks)? {
+                if self.insert_leaf(kind, marks)? {
+                    self.note_move(dom, element);
+                    if let (Some(losses), NodeKind::Image(_), Some(_)) =
+                        (&mut self.warnings, kind, marks.link)
+                    {
+                        losses.link_of_image(dom, element);
+                    }
+                } else {
                     self.note_warning(dom, element, ConversionEffect::Dropped);
-                } else if let (Some(losses), NodeKind::Image(_), Some(_)) =
-                    (&mut self.warnings, kind, marks.link)
-                {
-                    losses.link_of_image(dom, element);
                 }
             }
             Rule::Node(kind) => return self.enter_node(dom, frame, kind, marks),
@@ -173,7 +176,10 @@ impl TreeWalker<'_> {
         marks: Marks,
     ) -> Result<Option<NodeId>, ContentError> {
         match self.context.enter(kind)? {
-            Some(entered) => frame.exit = Exit::Close(entered),
+            Some(entered) => {
+                frame.exit = Exit::Close(entered);
+                self.note_move(dom, frame.element);
+            }
             None => self.note_warning(dom, frame.element, ConversionEffect::Unwrapped),
         }
         if let (Some(losses), NodeKind::CodeBlock(_)) = (&mut self.warnings, kind)
@@ -266,6 +272,13 @@ impl TreeWalker<'_> {
     fn note_warning(&mut self, dom: &Dom, element: NodeId, effect: ConversionEffect) {
         if let Some(losses) = &mut self.warnings {
             losses.element(dom, element, effect);
+        }
+    }
+
+    /// Notes an element whose node was placed outside of its list item.
+    fn note_move(&mut self, dom: &Dom, element: NodeId) {
+        if self.context.has_left_item {
+            self.note_warning(dom, element, ConversionEffect::Moved);
         }
     }
 

@@ -9,7 +9,7 @@ fn losses(html: &str) -> Vec<ConversionWarning> {
 }
 
 /// Returns the warnings in short form: `p[class]`, `p[style=color]` and `font` if unwrapped,
-/// `-script` if dropped.
+/// `-script` if dropped, and `^pre` if moved.
 fn short_forms(html: &str) -> Vec<String> {
     let written = |loss: &ConversionWarning| {
         let dropped = loss.effect == ConversionEffect::Dropped;
@@ -19,6 +19,7 @@ fn short_forms(html: &str) -> Vec<String> {
             }
             (Some(attribute), None) => format!("{}[{attribute}]", loss.element),
             _ if dropped => format!("-{}", loss.element),
+            _ if loss.effect == ConversionEffect::Moved => format!("^{}", loss.element),
             _ => loss.element.clone(),
         };
         if loss.count > 1 {
@@ -167,4 +168,24 @@ fn the_number_and_size_of_warnings_are_limited() {
     let long = format!("<{} {}=1>", "x".repeat(10_000), "y".repeat(10_000));
     let found = losses(&long);
     assert!(found.iter().all(|loss| loss.element.len() <= 100), "{found:?}");
+}
+
+#[test]
+fn a_block_at_the_beginning_of_a_list_item_is_moved() {
+    for (html, expected) in [
+        ("<ol><li><pre>a</pre></li><li>b</li></ol>", ["^pre"]),
+        ("<ul><li><ul><li>a</li></ul></li></ul>", ["^ul"]),
+        ("<ul><li><img src=a.png></li><li><img src=b.png></li></ul>", ["^img*2"]),
+        ("<ul><li><h3>a</h3> b</li></ul>", ["^h3"]),
+    ] {
+        assert_eq!(short_forms(html), expected, "{html}");
+    }
+    for html in [
+        "<ul><li><p></p><pre>a</pre></li></ul>",
+        "<ul><li></li></ul><pre>a</pre>",
+        "<ul><li>a<ul><li>b</li></ul><img src=a.png></li></ul>",
+        "<blockquote><pre>a</pre></blockquote><table><tr><td><pre>a</pre></td></tr></table>",
+    ] {
+        assert_eq!(short_forms(html), [""; 0], "{html}");
+    }
 }

@@ -266,3 +266,28 @@ fn task_lists_get_the_attributes_of_tiptap() {
     let tree = support::from_markdown("- [x] a\n- b");
     assert_eq!(tree.to_html(), "<ul><li><p>[x] a</p></li><li><p>b</p></li></ul>");
 }
+
+#[test]
+fn a_list_item_may_begin_with_any_block() {
+    for (markdown, html) in [
+        (
+            "1. ```sh\n   make\n   ```\n2. b\n",
+            "<ol><li><p></p><pre><code class=\"language-sh\">make</code></pre></li><li><p>b</p></li></ol>",
+        ),
+        (
+            "- # a\n- > b\n- ![c](c.png)\n",
+            "<ul><li><p></p><h1>a</h1></li><li><p></p><blockquote><p>b</p></blockquote></li>\
+             <li><p></p><img src=\"c.png\" alt=\"c\"></li></ul>",
+        ),
+        (
+            "- - a\n  - b\n-\n",
+            "<ul><li><p></p><ul><li><p>a</p></li><li><p>b</p></li></ul></li><li><p></p></li></ul>",
+        ),
+    ] {
+        let tree = support::from_markdown(markdown);
+        let expected = Tree::from_html(html, &galley_content::ContentLimits::default()).unwrap();
+        assert_eq!(tree.to_json(), expected.to_json(), "{markdown}");
+        let again = support::from_markdown(&tree.to_markdown());
+        assert_eq!(again.to_json(), tree.to_json(), "{markdown}");
+    }
+}
