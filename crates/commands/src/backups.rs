@@ -114,6 +114,15 @@ impl AssetStores {
             say!("The files of assets stay in {}: set asset-store-url to it.", self.from);
             return Ok(FileReport::default());
         };
+        if let StoreLocation::Folder(path) = &self.from
+            && !path.is_dir()
+        {
+            bail!(
+                "the store of the files of assets, {}, does not exist: name it with \
+                 asset-store-url, or the folder above it with --data-dir",
+                path.display()
+            );
+        }
         let (from, to) = (open_asset_store(&self.from)?, open_asset_store(to)?);
         assets::copy(source, &from, &to).await
     }
@@ -287,6 +296,9 @@ pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<ExitCode
     let older = if found.is_older { " (a restore migrates it)" } else { "" };
     let state = if report.problems.is_empty() { "intact" } else { "damaged" };
     say!("{} is {state}. Its schema version is {}{older}.", file.display(), found.schema);
+    if !found.has_checksum {
+        say!("It has no checksum, as a copy by another program: changed texts are not detected.");
+    }
     Ok(exit_code(&report.problems))
 }
 

@@ -86,8 +86,7 @@ impl ExportFolder {
 
     /// Writes a file, unless it has the same content already.
     pub(crate) fn write(&mut self, name: &str, text: &str) {
-        self.now.insert(name.to_owned());
-        match self.try_write(name, text) {
+        match self.claim(name).and_then(|()| self.try_write(name, text)) {
             Ok(true) => self.written += 1,
             Ok(false) => {}
             Err(error) => {
@@ -104,14 +103,31 @@ impl ExportFolder {
         stored: &FileName,
         file: &AssetFile,
     ) {
-        self.now.insert(name.to_owned());
-        match self.try_write_asset(name, store, stored, file).await {
+        let written = match self.claim(name) {
+            Ok(()) => self.try_write_asset(name, store, stored, file).await,
+            Err(error) => Err(error),
+        };
+        match written {
             Ok(true) => self.written += 1,
             Ok(false) => {}
             Err(error) => {
                 self.problems.push(format!("{}: {error:#}", self.path.join(name).display()));
             }
         }
+    }
+
+    /// Adds a file to this export. Rejects one that exists and is not from an earlier export.
+    fn claim(&mut self, name: &str) -> anyhow::Result<()> {
+        if !self.before.contains(name) && !self.now.contains(name) {
+            if fs::symlink_metadata(self.path_of(name)?).is_ok() {
+                bail!("is not from an earlier export: move it, or export into another folder");
+            }
+            // The list comes first, so that the file is known even if this run is interrupted.
+            let mut list = fs::OpenOptions::new().append(true).open(self.path.join(LIST_FILE))?;
+            list.write_all(format!("{name}\n").as_bytes())?;
+        }
+        self.now.insert(name.to_owned());
+        Ok(())
     }
 
     async fn try_write_asset(

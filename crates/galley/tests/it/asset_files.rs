@@ -164,6 +164,8 @@ async fn a_backup_has_the_files_of_assets(store: TestStore) {
     let third = TestStore::sqlite();
     assert!(run_badly(&third, &["restore", text(&path)]).contains("missing in the backup"));
     assert_served(&serve(&third), &files[1..]).await;
+    let damaged = run_badly(&store, &["verify", text(&path)]);
+    assert!(!damaged.contains("checksum"), "{damaged}");
 
     // A file that is lost.
     let lost = stored_files(&store)
@@ -193,6 +195,13 @@ async fn a_copy_of_a_store_has_the_files_of_assets(store: TestStore) {
     // The settings' store is the source, and the folder beside the SQLite database is the target.
     assert!(printed.contains("Copied 3 files"), "{printed}");
     assert_served(&serve(&to), &files).await;
+    // Nothing is copied, or created, without the store of the source.
+    let (empty, third) = (tempfile::tempdir().unwrap(), TestStore::sqlite());
+    let elsewhere = empty.path().join("none");
+    let arguments = ["--data-dir", text(&elsewhere), "copy", "--live", "--from", &from];
+    let refused = run_badly(&store, &[&arguments[..], &["--to", &url(&third)]].concat());
+    assert!(refused.contains("none/assets, does not exist: name it"), "{refused}");
+    assert!(!elsewhere.exists() && !data_dir(&third).join("galley.db").exists());
 }
 
 /// Returns the store's address for `--from` and `--to`.

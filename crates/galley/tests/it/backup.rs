@@ -394,8 +394,23 @@ async fn invalid_backups_are_rejected_without_changes(store: TestStore) {
         }
         assert!(!data_dir(&other).join("galley.db").exists());
     }
+    // A changed letter of a text damages no page.
+    let mut changed = whole.clone();
+    let at = changed.windows(5).rposition(|bytes| bytes == b"Admin").unwrap();
+    changed[at + 1] = b'D';
+    std::fs::write(&bad, &changed).unwrap();
+    for verb in ["verify", "restore"] {
+        let output = run(command(&other).arg(verb).arg(&bad));
+        assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+        assert!(stderr(&output).contains("differs from its checksum"), "{output:?}");
+    }
+    assert!(!data_dir(&other).join("galley.db").exists());
+    // Copies by other programs have no checksum.
+    let unsealed = &whole[..whole.len() - 32];
+    std::fs::write(&bad, unsealed).unwrap();
+    let output = run(command(&other).arg("verify").arg(&bad));
+    assert!(output.status.success() && stdout(&output).contains("no checksum"), "{output:?}");
     // A trigger in a backup would run in the server.
-    std::fs::write(&bad, &whole).unwrap();
     rusqlite::Connection::open(&bad)
         .unwrap()
         .execute_batch("CREATE TRIGGER evil AFTER INSERT ON tokens BEGIN DELETE FROM events; END")
@@ -406,7 +421,7 @@ async fn invalid_backups_are_rejected_without_changes(store: TestStore) {
         assert!(stderr(&output).contains("evil differs"), "{output:?}");
     }
     // Values whose type differs from their column's.
-    std::fs::write(&bad, &whole).unwrap();
+    std::fs::write(&bad, unsealed).unwrap();
     rusqlite::Connection::open(&bad)
         .unwrap()
         .execute_batch("UPDATE content_groups SET name = x'ff00'")

@@ -376,6 +376,20 @@ async fn exports_do_not_change_foreign_folders(store: TestStore) {
     std::fs::remove_file(repository.join("sub")).unwrap();
     assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
     assert!(repository.join("sub/t.md").exists() && repository.join(".git/config").exists());
+    // A file of the user with the name of a piece's file stays.
+    let piece = json!({"contentGroupId": group, "title": "R", "slug": "readme", "tags": [], "members": [], "content": "<p>x</p>"});
+    let created = program.request(Method::POST, "/content-pieces").json(&piece).send().await;
+    assert_eq!(created.unwrap().status(), 201);
+    write(&repository.join("readme.md"), "mine");
+    let output = command(&store, &["export", repository.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("readme.md: is not from an earlier export"), "{output:?}");
+    assert_eq!(std::fs::read_to_string(repository.join("readme.md")).unwrap(), "mine");
+    std::fs::remove_file(repository.join("readme.md")).unwrap();
+    for _ in 0..2 {
+        assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
+        assert_ne!(std::fs::read_to_string(repository.join("readme.md")).unwrap(), "mine");
+    }
     let unknown = command(&store, &["export", "x", "--group", "none"]);
     let problem = "the content group none does not exist; the top-level groups are: Posts";
     assert!(stderr(&unknown).contains(problem), "{unknown:?}");

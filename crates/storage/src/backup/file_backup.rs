@@ -23,6 +23,8 @@ pub struct FileSummary {
     pub schema: i64,
     /// True if this program has newer migrations, which it applies when the file is restored.
     pub is_older: bool,
+    /// True if it was compared with its checksum. Copies by other programs have none.
+    pub has_checksum: bool,
     /// Its tables.
     pub tables: Vec<TableSummary>,
 }
@@ -37,7 +39,7 @@ pub async fn back_up(
 ) -> Result<()> {
     reject_existing_file(file)?;
     let Some(path) = database.path() else {
-        let to = StagedStore::file(file, None, options)?;
+        let to = StagedStore::backup(file, options)?;
         copy::copy(&database.snapshot().await?, &to, progress).await?;
         return to.finish().await;
     };
@@ -54,15 +56,16 @@ pub async fn verify(
 ) -> Result<FileSummary> {
     let (schema, is_older) = inspect_schema(file, program_version)?;
     let path = file.to_owned();
-    let tables = on_thread(move || {
+    let checked = on_thread(move || {
+        let has_checksum = sqlite::check_seal(&path)?;
         sqlite::check(&path)?;
         check_rows(&path)?;
-        tables::of(&sqlite::open_reader(&path)?)
+        Ok((has_checksum, tables::of(&sqlite::open_reader(&path)?)?))
     });
-    let tables = tables.await?;
+    let (has_checksum, tables) = checked.await?;
     let snapshot = Snapshot::of_file(file)?;
     let tables = copy::summarize(&snapshot, &tables, progress).await?;
-    Ok(FileSummary { schema, is_older, tables })
+    Ok(FileSummary { schema, is_older, has_checksum, tables })
 }
 
 /// Restores a backup into the store that the options name, which must be empty.
@@ -79,7 +82,7 @@ pub async fn restore(
             let lock = ServerLock::take(to)?;
             reject_rows(to)?;
             let to = to.clone();
-            on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
+            on_thread(move || sqlite::restore(&path, &to, progress)).await?;
             drop(lock);
             // Opening the database applies the newer migrations.
             let command = Options { role: ProcessRole::Command, ..options.clone() };
@@ -122,7 +125,9 @@ pub fn remove_asset_file(backup: &Path, workspace: WorkspaceId, file: AssetFileI
         key,
     )?;
     transaction.execute("DELETE FROM asset_files WHERE workspace_id = ?1 AND id = ?2", key)?;
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    drop(connection);
+    sqlite::seal(backup).map_err(|error| Error::Unavailable(Cause::new(error)))
 }
 
 /// Rejects a path at which a file exists.

@@ -27,7 +27,8 @@ enum StagedEngine {
 struct StagedStoreFile {
     connection: Mutex<Option<Connection>>,
     file: Mutex<StagedFile>,
-    _lock: Option<ServerLock>,
+    /// The lock of the database that the file will be; `None` for a backup.
+    lock: Option<ServerLock>,
 }
 
 impl StagedStore {
@@ -47,14 +48,19 @@ impl StagedStore {
         }
     }
 
+    /// Creates a staged backup.
+    pub(super) fn backup(path: &Path, options: &Options) -> Result<Self> {
+        Self::file(path, None, options)
+    }
+
     /// Creates a staged file that will replace the one at `path`.
-    pub(super) fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
+    fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
         let (file, mut connection) = StagedFile::open(path)?;
         migrate::bring_up_to_date(&mut connection, options)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let connection = Mutex::new(Some(connection));
         let file = Mutex::new(file);
-        Ok(Self(Arc::new(StagedEngine::Sqlite(StagedStoreFile { connection, file, _lock: lock }))))
+        Ok(Self(Arc::new(StagedEngine::Sqlite(StagedStoreFile { connection, file, lock }))))
     }
 
     async fn postgres(client: TransactionConnection) -> Result<Self> {
@@ -122,7 +128,11 @@ impl StagedStoreFile {
             return Err(Error::corrupt("rows refer to others that do not exist"));
         }
         drop(connection);
-        self.file.lock().publish()
+        let mut file = self.file.lock();
+        if self.lock.is_none() {
+            file.seal()?;
+        }
+        file.publish()
     }
 }
 

@@ -13,6 +13,7 @@ use super::files::{
 };
 use crate::engine::error::{Cause, Error, Result};
 use crate::engine::progress::Progress;
+use crate::engine::sqlite::seal;
 
 /// The number of pages that are copied between two progress reports.
 const PAGES_PER_STEP: i32 = 512;
@@ -54,6 +55,11 @@ impl StagedFile {
         Ok((staged, connection))
     }
 
+    /// Appends the checksum of the database, which is closed.
+    pub(crate) fn seal(&self) -> Result<()> {
+        seal::seal(&self.path).map_err(unavailable)
+    }
+
     /// Publishes the file at its path, synced.
     pub fn publish(&mut self) -> Result<()> {
         // A log and an index of an empty database at this path don't belong to the new file.
@@ -80,12 +86,23 @@ impl Drop for StagedFile {
     }
 }
 
-/// Copies a SQLite file in its current state, also while it is in use. A file at `to` is replaced
-/// once the copy is complete.
+/// Copies a SQLite file in its current state, also while it is in use, and appends a checksum. A file
+/// at `to` is replaced once the copy is complete.
 pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
-    let mut unseen = copy(&connection::open_reader(from)?, to, progress)?;
-    check(&unseen.path)?;
-    unseen.publish()
+    let mut staged = checked_copy(from, to, progress)?;
+    staged.seal()?;
+    staged.publish()
+}
+
+/// Copies a backup to the place of a database. A file at `to` is replaced once the copy is complete.
+pub(crate) fn restore(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
+    checked_copy(from, to, progress)?.publish()
+}
+
+fn checked_copy(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<StagedFile> {
+    let staged = copy(&connection::open_reader(from)?, to, progress)?;
+    check(&staged.path)?;
+    Ok(staged)
 }
 
 /// Copies a database whose files were unlinked or replaced, through an open connection, the only

@@ -12,6 +12,7 @@ mod files;
 mod limits;
 mod lock;
 mod readers;
+mod seal;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -27,10 +28,11 @@ use checkpoint::{Checkpointer, Gate};
 use commit_counter::CommitCounter;
 pub(crate) use connection::open_reader;
 pub use file::StagedFile;
-pub(crate) use file::{back_up, check};
+pub(crate) use file::{back_up, check, restore};
 use files::FileWatch;
 pub(crate) use lock::ServerLock;
 pub(crate) use readers::Readers;
+pub(crate) use seal::{check as check_seal, seal};
 use writer::WriterThread;
 
 /// An open SQLite file.
