@@ -108,8 +108,8 @@ create_formatter!(Formatter, {
     },
 });
 
-/// Returns true if a list item is empty, or begins with a paragraph as the schema requires. HTML may
-/// have one. The others get an empty paragraph, without which the parser would split the list.
+/// Returns true if a list item is empty, or begins with a paragraph as the schema requires. HTML
+/// may have one. The others get an empty paragraph, as the parser would split the list.
 fn begins_with_text(item: Node<'_>) -> bool {
     item.first_child().is_none_or(|first| match first.data().value {
         NodeValue::Paragraph => !is_image_alone(first),

@@ -86,15 +86,16 @@ impl Drop for StagedFile {
     }
 }
 
-/// Copies a SQLite file in its current state, also while it is in use, and appends a checksum. A file
-/// at `to` is replaced once the copy is complete.
+/// Copies a SQLite file in its current state, also while it is in use, and appends a checksum. A
+/// file at `to` is replaced once the copy is complete.
 pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
     let mut staged = checked_copy(from, to, progress)?;
     staged.seal()?;
     staged.publish()
 }
 
-/// Copies a backup to the place of a database. A file at `to` is replaced once the copy is complete.
+/// Copies a backup to the place of a database. A file at `to` is replaced once the copy is
+/// complete.
 pub(crate) fn restore(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
     checked_copy(from, to, progress)?.publish()
 }
