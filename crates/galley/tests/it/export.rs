@@ -127,6 +127,7 @@ async fn a_real_blog_survives_export_and_import(store: TestStore) {
         )),
         "{exported:?}"
     );
+    assert!(!stdout(&exported).contains("mark drafts"), "{exported:?}");
     let before = program.position().await;
     let again = command(&store, &["import", out]);
     assert_eq!(
@@ -387,7 +388,9 @@ async fn exports_do_not_change_foreign_folders(store: TestStore) {
     assert_eq!(std::fs::read_to_string(repository.join("readme.md")).unwrap(), "mine");
     std::fs::remove_file(repository.join("readme.md")).unwrap();
     for _ in 0..2 {
-        assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
+        let output = command(&store, &["export", repository.to_str().unwrap()]);
+        assert!(stdout(&output).contains("the files don't mark drafts"), "{output:?}");
+        assert!(output.status.success(), "{output:?}");
         assert_ne!(std::fs::read_to_string(repository.join("readme.md")).unwrap(), "mine");
     }
     let unknown = command(&store, &["export", "x", "--group", "none"]);

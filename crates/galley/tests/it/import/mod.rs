@@ -275,7 +275,8 @@ async fn a_malformed_row_excludes_only_itself(store: TestStore) {
     let ghost = store.directory().join("ghost.json");
     let odd = GHOST
         .replace("\"title\":\"Draft\"", "\"title\":null")
-        .replace("{\"id\":\"t3\",\"name\":\"First\"", "{\"id\":\"t3\",\"name\":7");
+        .replace("{\"id\":\"t3\",\"name\":\"First\"", "{\"id\":\"t3\",\"name\":7")
+        .replace("\"slug\":\"new\"", "\"slug\":\"\"");
     write(&ghost, format!("\u{feff}{odd}"));
     let diary = store.directory().join("diary.xml");
     let twice = WORDPRESS.replace("<wp:post_id>8<", "<wp:post_id>7<");
@@ -301,6 +302,7 @@ async fn a_malformed_row_excludes_only_itself(store: TestStore) {
             || stderr(&output).contains("a row of tags, \"first\""),
         "{output:?}"
     );
+    assert!(stderr(&output).contains("a3: its text is only in Ghost's own format"), "{output:?}");
     for _ in 0..2 {
         let output = import(&diary);
         assert!(stdout(&output).contains("1 with problems"), "{output:?}");
